@@ -1,0 +1,193 @@
+"""The trainings that this project's goldens hold: real data, small models, every part of a usual loop.
+
+Shapes: B batch, C channels, H and W height and width, T tokens, D width of the transformer, V size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+import golden
+from musgd import MuSGD, param_groups
+
+HERE = Path(__file__).parent
+
+
+def digits(record: golden.Recorder) -> None:
+    """A convolutional network on handwritten digits by MuSGD: hybrid and SGD groups, momentum warm-up, cosine schedule, EMA."""
+    model = convolutional().to(record.device)
+    optimizer = MuSGD(param_groups(model, weight_decay=5e-4), lr=0.1, momentum=0.8, nesterov=True)
+    fit_digits(record, model, optimizer)
+
+
+def digits_adamw(record: golden.Recorder) -> None:
+    """The same network and schedule by torch.optim.AdamW: golden knows nothing of the optimizer that it judges."""
+    model = convolutional().to(record.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=5e-4)
+    fit_digits(record, model, optimizer)
+
+
+def fit_digits(record: golden.Recorder, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Train on `record.steps` batches of 64 digits; every phase stands in its order of execution."""
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=record.steps)
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)
+    record.start(model=model, optimizer=optimizer, ema=ema, scheduler=scheduler)
+    images, labels = digit_images()
+    for step, index in enumerate(batches(len(labels), 64, record.steps), start=1):
+        warm_up(optimizer, step)
+        with mixed(record.device):
+            logits = model(images[index].to(record.device))
+            loss = F.cross_entropy(logits, labels[index].to(record.device))
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        ema.update_parameters(model)
+        scheduler.step()
+        record(
+            batch=index,
+            loss=loss,
+            grads=golden.gradients(model),
+            optimizer=optimizer,
+            model=model,
+            ema=ema,
+            scheduler=scheduler,
+        )
+        optimizer.zero_grad()
+
+
+def text(record: golden.Recorder) -> None:
+    """A transformer with tied embedding on this repository's licence by MuSGD: accumulation over two batches, clipping."""
+    tokens, size = licence_tokens()
+    model = Transformer(size).to(record.device)
+    optimizer = MuSGD(param_groups(model, weight_decay=1e-3), lr=0.02, momentum=0.9)
+    record.start(model=model, optimizer=optimizer)
+    for _ in range(record.steps):
+        losses, starts = [], []
+        for _ in range(2):
+            start = torch.randint(len(tokens) - 33, (8,))
+            window = torch.stack([tokens[i : i + 33] for i in start.tolist()]).to(record.device)
+            with mixed(record.device):
+                logits = model(window[:, :-1])
+                loss = F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten()) / 2
+            loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
+            starts.append(start)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        record(
+            batch=torch.stack(starts),
+            loss=torch.stack(losses).sum(),
+            norm=norm,
+            grads=golden.gradients(model),
+            optimizer=optimizer,
+            model=model,
+        )
+        optimizer.zero_grad()
+
+
+def convolutional() -> nn.Module:
+    """A network of about 1,600 parameters: (B, 1, 8, 8) to (B, 10) logits; 3x3 and 1x1 kernels, batch norm, a linear head."""
+    return nn.Sequential(
+        *block(1, 8, 3),
+        *block(8, 12, 3, stride=2),
+        *block(12, 12, 1),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(12 * 2 * 2, 10),
+    )
+
+
+def block(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
+    """Convolution without bias, batch norm, ReLU."""
+    return [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+
+
+class Transformer(nn.Module):
+    """Causal transformer, two layers of width D = 32: (B, T) token ids to (B, T, V) logits; output and embedding share one weight."""
+
+    def __init__(self, size: int, width: int = 32, layers: int = 2, length: int = 32) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(size, width)
+        self.position = nn.Parameter(torch.randn(length, width) * 0.02)
+        self.layers = nn.ModuleList(Layer(width) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, size, bias=False)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T) int64 to (B, T, V)."""
+        x = self.embedding(tokens) + self.position[: tokens.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        return torch.as_tensor(self.head(self.norm(x)))
+
+
+class Layer(nn.Module):
+    """Attention of two heads and a feed-forward part, each behind its norm: (B, T, D) to (B, T, D).
+
+    The attention is written out: a fused kernel would choose its algorithm by the machine.
+    """
+
+    def __init__(self, width: int, heads: int = 2) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        x = x + self.out(self.attend(self.norm1(x)))
+        return x + torch.as_tensor(self.down(F.relu(self.up(self.norm2(x)))))
+
+    def attend(self, x: Tensor) -> Tensor:
+        """Softmax(Q K^T / sqrt(D / heads)) V with the future masked: (B, T, D) to (B, T, D)."""
+        length, width = x.shape[1:]
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        scores = (q @ k.transpose(-2, -1)) / (width // self.heads) ** 0.5
+        future = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
+        return torch.as_tensor((scores.masked_fill(future, -torch.inf).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+def mixed(device: torch.device) -> torch.autocast:
+    """bfloat16 autocast on CUDA, none on the CPU (where the portable profile makes bfloat16 slow)."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
+
+
+def warm_up(optimizer: torch.optim.Optimizer, step: int) -> None:
+    """Momentum from 0.8 to 0.95 over the first five steps, where the optimizer has one."""
+    for group in optimizer.param_groups:
+        if "momentum" in group:
+            group["momentum"] = 0.8 + 0.15 * min(step - 1, 5) / 5
+
+
+def batches(samples: int, size: int, steps: int) -> Iterator[Tensor]:
+    """`steps` batches of `size` indices, int64, epoch after epoch in an order drawn from torch's global generator."""
+    order = torch.empty(0, dtype=torch.int64)
+    for _ in range(steps):
+        if len(order) < size:
+            order = torch.randperm(samples)
+        yield order[:size]
+        order = order[size:]
+
+
+def digit_images() -> tuple[Tensor, Tensor]:
+    """Images (1797, 1, 8, 8) float32 in 0 to 1 and labels (1797,) int64."""
+    table = np.loadtxt(HERE / "data" / "digits.csv.gz", delimiter=",", dtype=np.float32)
+    return torch.from_numpy(table[:, :64].reshape(-1, 1, 8, 8) / 16), torch.from_numpy(table[:, 64].astype(np.int64))
+
+
+def licence_tokens() -> tuple[Tensor, int]:
+    """The licence as character ids, int64, and how many characters there are."""
+    letters = (HERE.parent / "LICENSE").read_text(encoding="utf-8")
+    vocabulary = {letter: index for index, letter in enumerate(sorted(set(letters)))}
+    return torch.tensor([vocabulary[letter] for letter in letters]), len(vocabulary)
