@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +121,12 @@ class Snapshot:
     leaves: tuple[Leaf, ...]
     digests: npt.NDArray[np.uint64]
     data: Sequence[Buffer] | None = None
+
+
+def view(buffer: Buffer) -> memoryview:
+    """The bytes of a contiguous buffer, flat and not copied."""
+    whole = memoryview(cast("bytes", buffer))  # an array is a buffer, which types before Python 3.12 cannot say
+    return whole.cast("B") if whole.nbytes else memoryview(b"")
 
 
 def _split(line: str) -> tuple[str, str]:
