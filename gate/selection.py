@@ -24,6 +24,7 @@ class Wanted:
         goldens: the goldens' root or one hardware folder in it, absolute.
         torch: a version, or "all" for the configured ones.
         profile: "portable" or "native".
+        base: a revision that stands in where there is no golden, so that hardware without any is judged as well.
     """
 
     scenarios: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class Wanted:
     goldens: Path | None = None
     torch: str | None = None
     profile: str | None = None
+    base: str | None = None
 
     @property
     def plain(self) -> bool:
@@ -84,7 +86,7 @@ def to_verify(config: Config, machine: Machine, wanted: Wanted, running: str) ->
     """
     root, slug = _root(config, wanted, machine)
     device = device_of(slug) if slug else wanted.device
-    places = [slug] if slug else [place for place in machine.slugs(device, wanted.profile) if (root / place).is_dir()]
+    places = [slug] if slug else _recorded(root, device, machine, wanted)
     scenarios = _fitting(config.select(wanted.scenarios), device, bool(wanted.scenarios), machine)
     rows = [
         _candidate(settings, root, place, machine, wanted)
@@ -146,6 +148,12 @@ def _fitting(scenarios: list[Settings], device: str | None, named: bool, machine
     if named and odd:
         raise UsageError(f'Scenario {odd[0]} is not configured for {device}. Add "{device}" to devices in [tool.gate.scenarios.{odd[0]}].')
     return [settings for settings in scenarios if device in settings.devices] or ([] if here else scenarios)
+
+
+def _recorded(root: Path, device: str | None, machine: Machine, wanted: Wanted) -> list[str]:
+    """What is here and has a folder; with a base also what has none but would get one."""
+    usual = [machine.default(kind, wanted.profile) for kind in ("cpu", "cuda")] if wanted.base else []
+    return [slug for slug in machine.slugs(device, wanted.profile) if slug in usual or (root / slug).is_dir()]
 
 
 def _places(settings: Settings, places: Sequence[str], device: str | None, machine: Machine, wanted: Wanted) -> list[str | None]:

@@ -76,6 +76,13 @@ def test_without_any_golden_a_plain_verify_has_no_row(tmp_path: Path) -> None:
     assert rows(verify(project(tmp_path))) == []
 
 
+def test_with_a_base_hardware_without_any_golden_is_judged_too(tmp_path: Path) -> None:
+    config = project(tmp_path)
+    assert rows(verify(config, base="HEAD")) == [("digits", "cpu", None), ("text", "cpu", None)]
+    assert rows(verify(config, SERVER, base="HEAD", device="cuda")) == [("text", "h200", None)]
+    assert rows(verify(config, base="HEAD", profile="native"))[0] == ("digits", "cpu-amd", None)
+
+
 def test_a_native_folder_of_this_cpu_is_judged_too_and_a_profile_chooses_one(tmp_path: Path) -> None:
     config = project(tmp_path, "cpu/torch-2.13.0/digits", "cpu-amd/torch-2.13.0/digits", "cpu-intel/torch-2.13.0/digits", digits={})
     selection = verify(config)

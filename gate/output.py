@@ -1,0 +1,114 @@
+"""Standard output and error that cannot break a verdict, and the file or stream that `--json` names."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from gate.errors import UsageError
+from golden.errors import StoreError
+
+
+def prepare() -> None:
+    """Lets both streams take every character: what their encoding lacks is written as an escape (ASCII pipes, cp1252 consoles)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def put(text: str) -> None:
+    """Writes to standard output at once. A reader that went away (`| head`) is none of our business."""
+    _write(sys.stdout, text)
+
+
+def say(text: str) -> None:
+    """Writes a line to standard error."""
+    _write(sys.stderr, text if text.endswith("\n") else text + "\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """Points a broken stream at nothing, or the interpreter would complain about it once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where `--json` writes: a file, or standard output for "-"; None writes nowhere."""
+
+    name: str | None = None
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Target:
+        """What raw arguments name, for errors that come before they are parsed."""
+        for place, argument in enumerate(arguments):
+            if argument == "--":
+                break
+            if argument.startswith("--json="):
+                return cls(argument.removeprefix("--json="))
+            if argument == "--json" and place + 1 < len(arguments):
+                return cls(arguments[place + 1])
+        return cls()
+
+    @property
+    def standard(self) -> bool:
+        """Whether it is standard output, which then holds nothing else."""
+        return self.name == "-"
+
+    def check(self) -> None:
+        """Raises UsageError where the file cannot be written, before the work is done whose result it shall hold."""
+        if self.name is None or self.standard:
+            return
+        path = Path(self.name)
+        if not self.name or path.is_dir() or not path.parent.is_dir():
+            raise UsageError(f"--json {self.name!r}: cannot be written. Name a file in a folder that exists, or - for standard output.")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise UsageError(f"--json {self.name!r}: no permission to write it. Name another file, or - for standard output.")
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Writes the document whole or not at all.
+
+        Raises:
+            StoreError: the disk or its permissions.
+        """
+        if self.name is None:
+            return
+        text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+        if self.standard:
+            put(text)
+            return
+        path = Path(self.name)
+        try:
+            if path.exists() and not path.is_file():  # a pipe or a device, which must not be replaced
+                path.write_text(text, encoding="utf-8")
+            else:
+                _replace(path.resolve(), text)
+        except OSError as error:
+            raise StoreError.of(error, path) from error
+
+
+def _replace(path: Path, text: str) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
