@@ -14,6 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from golden import canonical, digest, files
 from golden.canonical import Json, as_list, as_mapping, as_text, expect, has_keys
 from golden.errors import CorruptGolden
@@ -87,13 +90,18 @@ class Manifest:
     digest: str = field(default=digest.KIND)
 
     @cached_property
-    def columns(self) -> Mapping[tuple[str, str], int]:
-        """Column of each distinct (phase, line) in the table of digests, in order of first appearance."""
+    def columns(self) -> tuple[npt.NDArray[np.intp], ...]:
+        """For each layout the columns of its leaves in the table of digests: each distinct leaf has one, in order of first appearance."""
         found: dict[tuple[str, str], int] = {}
-        for layout in self.layouts:
-            for leaf in layout.leaves:
-                found.setdefault((layout.phase, leaf.line()), len(found))
-        return found
+        return tuple(
+            np.array([found.setdefault((layout.phase, leaf.line()), len(found)) for leaf in layout.leaves], dtype=np.intp)
+            for layout in self.layouts
+        )
+
+    @cached_property
+    def width(self) -> int:
+        """Number of columns in the table of digests."""
+        return 1 + max(int(columns.max()) for columns in self.columns)
 
     @cached_property
     def roots(self) -> Mapping[str, str]:

@@ -54,12 +54,11 @@ def read(folder: Path, manifest: Manifest) -> npt.NDArray[np.uint64]:
 
 def columns(manifest: Manifest, layouts: Sequence[int]) -> npt.NDArray[np.intp]:
     """Columns of the leaves of some layouts, in order: intp [leaves]."""
-    chosen = [manifest.layouts[index] for index in layouts]
-    return np.array([manifest.columns[layout.phase, leaf.line()] for layout in chosen for leaf in layout.leaves], dtype=np.intp)
+    return np.concatenate([manifest.columns[index] for index in layouts])
 
 
 def _shape(manifest: Manifest) -> tuple[int, int, int]:
-    return len(manifest.steps), len(manifest.columns), 2
+    return len(manifest.steps), manifest.width, 2
 
 
 def _start(manifest: Manifest) -> bytes:
@@ -74,12 +73,11 @@ def _check(manifest: Manifest, table: npt.NDArray[np.uint64]) -> None:
 def _astray(manifest: Manifest, table: npt.NDArray[np.uint64]) -> Iterator[str]:
     """Digests that the roots in the manifest do not vouch for."""
     roots = [Roots(layout.leaves) for layout in manifest.layouts]
-    places = [columns(manifest, [index]) for index in range(len(manifest.layouts))]
     for step, row in zip(manifest.steps, table, strict=True):
         absent = np.ones(len(row), dtype=bool)
         for index, root in zip(step.layouts, step.roots, strict=True):
-            absent[places[index]] = False
-            if roots[index].root(row[places[index]]) != root:
+            absent[manifest.columns[index]] = False
+            if roots[index].root(row[manifest.columns[index]]) != root:
                 yield f"digests of step {step.step} do not have the root of the phase {manifest.layouts[index].phase} in the manifest"
         if row[absent].any():
             yield f"step {step.step} has digests of leaves that are not in it"
