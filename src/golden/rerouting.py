@@ -13,13 +13,30 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader, SourcelessFileLoader
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from golden.tree import Tree
+
+# As importlib itself has them.
+LOADERS = (
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (SourceFileLoader, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
 
 
 class ProjectFinder:
@@ -30,30 +47,39 @@ class ProjectFinder:
         roots: what goes first on the import path, in order.
         named: modules found at a file of their own, whatever else has that name: the scenario's.
 
-    Where the root is not the project, what the other finders find in the project (an editable install's finder, its .pth entry, a
-    path of the scenario's) is taken from the same place in the root, and is not found if nothing stands there.
+    Where the root is not the project, whatever leads into the project (an editable install's .pth file or finder, a path that the
+    scenario makes up) leads to the same place in the root instead, and finds nothing if nothing stands there.
     """
 
     def __init__(self, tree: Tree, roots: Sequence[Path], named: Mapping[str, Path]) -> None:
         self.tree, self.roots, self.named = tree, tuple(map(str, roots)), named
 
     def install(self) -> None:
-        """Puts the roots first on `sys.path`, re-routes what it holds of the project, and goes before all other finders."""
+        """Puts the roots first on `sys.path`, and goes before all other finders."""
         compile_afresh(self.tree)
-        # What is re-routed also stays, last: metadata of a distribution may lie there.
-        sys.path[:] = dict.fromkeys([*self.roots, *self._rerouted(sys.path), *sys.path])
+        if self.tree.moved:
+            sys.path_hooks.insert(0, self._folder)
+            sys.path_importer_cache.clear()
+        sys.path[:] = dict.fromkeys([*self.roots, *sys.path])
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The module's spec, or None to leave the name to the other finders."""
+        """The module's spec, or None to leave the name to the other finders.
+
+        Raises:
+            ModuleNotFoundError: the project has the module, the root does not.
+        """
         if name in self.named:
             return spec_from_file_location(name, self.named[name])
         if path is None and name in sys.stdlib_module_names:
             return next(self._others(name, [entry for entry in sys.path if entry not in self.roots], None, target), None)
         if not self.tree.moved or name.partition(".")[0] == "golden":
             return None
-        found = self._others(name, path, path, target)
-        return next((moved for spec in found if (moved := self._moved(spec)) is not None), None)
+        found = list(self._others(name, path, path, target))
+        moved = next((spec for spec in map(self._moved, found) if spec is not None), None)
+        if found and moved is None:
+            raise ModuleNotFoundError(f"No module named {name!r} in {self.tree.root}", name=name)
+        return moved
 
     def _others(
         self, name: str, entries: Sequence[str] | None, path: Sequence[str] | None, target: ModuleType | None
@@ -64,26 +90,27 @@ class ProjectFinder:
             if spec is not None:
                 yield spec
 
+    def _folder(self, entry: str) -> FileFinder:
+        """A path hook: the finder of a project's folder looks into that of the root."""
+        folder = self.tree.counterpart(entry)
+        if folder is None:
+            raise ImportError(f"{entry} is no folder of the project", path=entry)  # by importlib's contract: the next hook is asked
+        return FileFinder(str(folder), *LOADERS)
+
     def _moved(self, spec: ModuleSpec) -> ModuleSpec | None:
-        """The spec as the root has it, None where it has nothing there."""
-        if spec.submodule_search_locations is not None:
-            spec.submodule_search_locations = self._rerouted(spec.submodule_search_locations)
-            if not spec.submodule_search_locations:
-                return None
+        """A spec as the root has it, None where it has nothing there."""
+        if spec.submodule_search_locations is not None and any(map(self.tree.counterpart, spec.submodule_search_locations)):
+            moved = [self.tree.counterpart(folder) or Path(folder) for folder in spec.submodule_search_locations]
+            spec.submodule_search_locations = [str(folder) for folder in moved if folder.is_dir()]
         if spec.origin is None or not spec.has_location or (file := self.tree.counterpart(spec.origin)) is None:
-            return spec
+            return None if spec.loader is None and not spec.submodule_search_locations else spec
         if not file.is_file():
             return None
         loader: Any = spec.loader
-        if isinstance(loader, (SourceFileLoader, ExtensionFileLoader, SourcelessFileLoader)):
+        if isinstance(loader, tuple(kind for kind, _ in LOADERS)):
             loader = copy.copy(loader)
             loader.path = str(file)
         return spec_from_file_location(spec.name, file, loader=loader, submodule_search_locations=spec.submodule_search_locations)
-
-    def _rerouted(self, entries: Sequence[str]) -> list[str]:
-        """Folders as the root has them, each once; those that it does not have are left out."""
-        moved = [(entry, self.tree.counterpart(entry) if self.tree.moved else None) for entry in entries]
-        return list(dict.fromkeys(str(new or old) for old, new in moved if new is None or new.exists()))
 
 
 def compile_afresh(tree: Tree) -> None:
