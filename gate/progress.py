@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-PATIENCE = (5.0, 15.0, 30.0, 60.0)  # seconds of silence before the first, second, ... line of a task; the last one repeats
+PATIENCE = (10.0, 20.0, 30.0, 60.0)  # seconds of silence before the first, second, ... line of a task; the last one repeats
 
 Tell = Callable[[str], None]
 """Says what a running task does at the moment, such as the package that is being installed."""
+
+Ask = Callable[[], str]
+"""Gives what a running task does at the moment, such as the step that a scenario has reached."""
 
 
 class Progress(Protocol):
@@ -25,8 +28,8 @@ class Progress(Protocol):
     def say(self, line: str) -> None:
         """Shows a line that stays."""
 
-    def task(self, text: str) -> AbstractContextManager[Tell]:
-        """Shows `text` for as long as the block runs; the block may tell details."""
+    def task(self, text: str, ask: Ask | None = None) -> AbstractContextManager[Tell]:
+        """Shows `text` for as long as the block runs; the block may tell details, or `ask` gives them when they are shown."""
 
 
 class Silent:
@@ -36,7 +39,7 @@ class Silent:
         """Drops the line."""
 
     @contextlib.contextmanager
-    def task(self, text: str) -> Iterator[Tell]:
+    def task(self, text: str, ask: Ask | None = None) -> Iterator[Tell]:
         """Drops the text and its details."""
         yield lambda detail: None
 
@@ -55,24 +58,24 @@ class Lines:
             self._stream.flush()
 
     @contextlib.contextmanager
-    def task(self, text: str) -> Iterator[Tell]:
+    def task(self, text: str, ask: Ask | None = None) -> Iterator[Tell]:
         """Names the task, its seconds and its last detail after each stretch of silence."""
-        details = [""]
+        told = [""]
         done = threading.Event()
-        teller = threading.Thread(target=self._repeat, args=(text, details, done), daemon=True)
+        teller = threading.Thread(target=self._repeat, args=(text, ask or (lambda: told[0]), done), daemon=True)
         teller.start()
         try:
-            yield lambda detail: details.__setitem__(0, detail)
+            yield lambda detail: told.__setitem__(0, detail)
         finally:
             done.set()
             teller.join()
 
-    def _repeat(self, text: str, details: list[str], done: threading.Event) -> None:
+    def _repeat(self, text: str, ask: Ask, done: threading.Event) -> None:
         begun = time.monotonic()
         silences = list(self._patience)
         while not done.wait(silences.pop(0) if len(silences) > 1 else silences[0]):
-            detail = f" ({details[0]})" if details[0] else ""
-            self.say(f"{text}{detail}: {time.monotonic() - begun:.0f} s so far")
+            detail = ask()
+            self.say(f"{text}{f' ({detail})' if detail else ''}: {time.monotonic() - begun:.0f} s so far")
 
 
 class Bars:
@@ -95,12 +98,13 @@ class Bars:
                 display.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
-    def task(self, text: str) -> Iterator[Tell]:
+    def task(self, text: str, ask: Ask | None = None) -> Iterator[Tell]:
         """Shows a spinner, the text with its last detail, and the time taken."""
         display = self._enter()
-        bar = display.add_task(text, detail="", total=None)
+        told = [""]
+        bar = display.add_task(text, ask=ask or (lambda: told[0]), total=None)
         try:
-            yield lambda detail: display.update(bar, detail=detail)
+            yield lambda detail: told.__setitem__(0, detail)
         finally:
             display.remove_task(bar)
             self._leave()
@@ -124,14 +128,16 @@ class Bars:
 def _display(stream: TextIO) -> RichProgress:
     from rich.console import Console  # tenths of a second, paid only where bars are drawn
     from rich.progress import Progress as RichProgress
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (
-        SpinnerColumn("line"),  # ASCII, for terminals of any encoding
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.fields[detail]}", style="dim", markup=False),
-        TimeElapsedColumn(),
-    )
+    class Detail(ProgressColumn):
+        """What a task does at the moment."""
+
+        def render(self, task: Task) -> Text:
+            return Text(task.fields["ask"](), style="dim")
+
+    columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False), Detail(), TimeElapsedColumn())  # ASCII only
     return RichProgress(*columns, console=Console(file=stream), transient=True)
 
 

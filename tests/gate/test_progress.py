@@ -53,6 +53,14 @@ def test_long_work_is_named_in_a_log_with_its_last_detail_and_seconds() -> None:
     assert stream.getvalue() == "installing torch 2.9.1 (numpy 2.4.6): 0 s so far\n"
 
 
+def test_long_work_is_asked_how_far_it_is_when_a_line_is_due() -> None:
+    stream = io.StringIO()
+    answers = iter(["step 3 of 12", "step 7 of 12"])
+    with Lines(stream, patience=(0.1, 0.2, 60.0)).task("digits", lambda: next(answers)):
+        time.sleep(0.6)
+    assert stream.getvalue() == "digits (step 3 of 12): 0 s so far\ndigits (step 7 of 12): 0 s so far\n"
+
+
 def test_the_last_patience_repeats() -> None:
     stream = io.StringIO()
     with Lines(stream, patience=(0.05,)).task("digits"):
@@ -85,6 +93,13 @@ def test_bars_show_the_text_and_detail_literally_and_vanish(monkeypatch: pytest.
     assert "digits [red]" in shown
     assert "step [3]" in shown
     assert shown.rstrip().endswith("\x1b[2K\x1b[?25h")  # the line erased, the cursor back
+
+
+def test_bars_ask_how_far_the_work_is() -> None:
+    terminal = Terminal()
+    with Bars(terminal.stream).task("digits", lambda: "step 3 of 12"):
+        time.sleep(0.3)
+    assert "step 3 of 12" in terminal.text()
 
 
 def test_a_line_said_beside_bars_stays() -> None:
