@@ -72,11 +72,12 @@ def headline(group: Group) -> str:
 def told(group: Group) -> list[Fact]:
     """The facts of a drift or of two runs that differ, those that explain most first."""
     leading = group.rows[0]
+    judged = group.verdict is Verdict.DRIFT  # two runs here share machine, environment and sources
     return [
-        ("machine", _machine(group)),
-        *facts.environment([row.environment_changes for row in group.rows]),
+        *([("machine", _machine(group))] if judged else ()),
+        *(facts.environment([row.environment_changes for row in group.rows]) if judged else ()),
         *_cause(group),
-        *facts.sources([row.changed_sources for row in group.rows]),
+        *(facts.sources([row.changed_sources for row in group.rows]) if judged else ()),
         *(facts.first(leading.first, _owner(group)) if leading.first else ()),
         ("next", next_step(group)),
         *facts.extent(leading.comparison),

@@ -121,6 +121,13 @@ def test_the_worst_is_told_first() -> None:
     assert shown.index("digits on cpu") < shown.index("random on cpu")
 
 
+def test_two_runs_that_differ_here_say_nothing_of_what_was_recorded() -> None:
+    shown = text(replace(DRIFT, verdict=Verdict.NONDETERMINISTIC, cause=None, environment_changes=(), changed_sources=()))
+    assert "12 of 288 elements differ" in shown
+    assert "again: identical" in shown
+    assert "as recorded" not in shown
+
+
 def test_a_difference_known_by_digests_alone_says_so() -> None:
     bare = Difference(1, "loss", "loss", Kind.BITS, dtype="float32")
     shown = text(replace(DRIFT, first=bare))
