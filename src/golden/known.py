@@ -87,7 +87,7 @@ def _digest(values: Iterable[Tensor | Array]) -> str:
 
 def _newton_schulz(G: Tensor) -> Tensor:
     """Five steps from G, (m, n) with m <= n, towards the nearest matrix with orthonormal rows, in the dtype of G."""
-    X = G / (G.norm() + 1e-7)
+    X: Tensor = G / (G.norm() + 1e-7)
     for _ in range(5):
         A = X @ X.T
         X = 3.4445 * X + (-4.7750 * A + 2.0315 * A @ A) @ X
