@@ -51,13 +51,14 @@ class Roots:
 
     Args:
         leaves: the leaves of one phase, with distinct paths.
+        lines: of these leaves, where they are at hand.
     """
 
-    def __init__(self, leaves: Sequence[Leaf]) -> None:
-        order = sorted(range(len(leaves)), key=lambda index: leaves[index].path)
-        lines = [f"{len(leaves)}", *(leaves[index].line() for index in order), ""]
+    def __init__(self, leaves: Sequence[Leaf], lines: Sequence[str] | None = None) -> None:
+        known = [leaf.line() for leaf in leaves] if lines is None else lines
+        order = sorted(range(len(leaves)), key=[leaf.path for leaf in leaves].__getitem__)
         self._order = np.array(order, dtype=np.intp)
-        self._start = xxhash.xxh3_128("\n".join(lines).encode())
+        self._start = xxhash.xxh3_128("\n".join([f"{len(leaves)}", *(known[index] for index in order), ""]).encode())
 
     def root(self, digests: npt.NDArray[np.uint64]) -> str:
         """Root of one step, 32 hexadecimal digits.

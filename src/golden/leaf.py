@@ -31,9 +31,10 @@ SCALARS = frozenset({"NoneType", "bool", "bytes", "complex", "float", "int", "st
 
 # Written as they are: one line on every terminal and in every editor. The set is fixed here, not taken from str.isprintable(),
 # which follows the Unicode version of Python: a line must not depend on it.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
-)
+_UNSAFE = "[\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
+# Text that would not stay on one line, or could not be told apart from what surrounds it.
+_AWKWARD = re.compile(rf'{_UNSAFE}|^[" ]| \Z')
+_AWKWARD_PATH = re.compile(rf'{_UNSAFE}|^[" ]| \Z|: ')
 _DTYPE = re.compile(r"[A-Za-z0-9_.:<>|=+-]+")
 _INTS = r"\[((?:-?\d+(?:,-?\d+)*)?)\]"
 _TENSOR = re.compile(rf'("(?:[^"\\]|\\.)*"|{_DTYPE.pattern}){_INTS}(?: strides={_INTS})?(?: shares=(.+))?')
@@ -89,7 +90,7 @@ class Leaf:
         Raises:
             ValueError: for text with lone surrogates, which has no UTF-8.
         """
-        return f"{_written(self.path, inside=': ')}: {_tail(self.kind, self.type, self.shape, self.strides, self.shares)}"
+        return f"{_written_path(self.path)}: {_tail(self.kind, self.type, self.shape, self.strides, self.shares)}"
 
     @classmethod
     def parse(cls, phase: str, line: str) -> Leaf:
@@ -141,10 +142,14 @@ def _split(line: str) -> tuple[str, str]:
     return path, rest
 
 
-def _written(text: str, inside: str | None = None) -> str:
-    """Text as it stands in a line: itself where it can be told apart from what surrounds it, else a JSON string."""
-    plain = not (text.startswith(('"', " ")) or text.endswith(" ") or _UNSAFE.search(text) or (inside is not None and inside in text))
-    return text if plain and (text or inside) else _quoted(text)
+def _written_path(text: str) -> str:
+    """A path as it stands in a line: itself, or a JSON string."""
+    return _quoted(text) if _AWKWARD_PATH.search(text) else text
+
+
+def _written(text: str) -> str:
+    """Any other text as it stands in a line: itself, or a JSON string."""
+    return _quoted(text) if not text or _AWKWARD.search(text) else text
 
 
 @lru_cache(maxsize=65536)

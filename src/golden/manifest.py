@@ -28,7 +28,9 @@ MOST = 1 << 30  # bytes; the manifest of a million leaves has a tenth of it
 _KEYS = {"digest", "environment", "format", "hardware", "layouts", "reason", "scenario", "seal", "sources", "steps", "torch"}
 _ROOT = re.compile(r"[0-9a-f]{32}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+# Two spaces before the key: in canonical text the outermost mapping alone is indented so, and no string spans lines.
 _SEAL = re.compile(rb'\n  "seal": "([^"\n]*)",(?=\n)')
+_AFTER_SEAL = '\n  "sources": '
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Layout:
 
     phase: str
     leaves: tuple[Leaf, ...]
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Their lines."""
+        return tuple(leaf.line() for leaf in self.leaves)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class Manifest:
         """For each layout the columns of its leaves in the table of digests: each distinct leaf has one, in order of first appearance."""
         found: dict[tuple[str, str], int] = {}
         return tuple(
-            np.array([found.setdefault((layout.phase, leaf.line()), len(found)) for leaf in layout.leaves], dtype=np.intp)
+            np.array([found.setdefault((layout.phase, line), len(found)) for line in layout.lines], dtype=np.intp)
             for layout in self.layouts
         )
 
@@ -123,7 +130,7 @@ class Manifest:
             "environment": canonical.plain(self.environment, "environment"),
             "format": FORMAT,
             "hardware": self.hardware,
-            "layouts": [{"phase": layout.phase, "leaves": [leaf.line() for leaf in layout.leaves]} for layout in self.layouts],
+            "layouts": [{"phase": layout.phase, "leaves": list(layout.lines)} for layout in self.layouts],
             "reason": None if self.reason is None else {"text": self.reason.text, "replaces": dict(self.reason.replaces)},
             "scenario": canonical.plain(self.scenario, "scenario"),
             "sources": canonical.plain(self.sources, "sources"),
@@ -132,7 +139,8 @@ class Manifest:
             ],
             "torch": self.torch,
         }
-        return canonical.dumps({**document, "seal": seal(canonical.dumps(document).encode())})
+        unsealed = canonical.dumps(document)
+        return unsealed.replace(_AFTER_SEAL, f'\n  "seal": "{seal(unsealed.encode())}",{_AFTER_SEAL}', 1)
 
 
 def seal(unsealed: bytes) -> str:
@@ -191,7 +199,6 @@ def _check_format(document: Any) -> None:
 
 
 def _check_seal(text: bytes) -> None:
-    """Two spaces before the key: in canonical text only the outermost mapping is indented so, and no string spans lines."""
     found = _SEAL.findall(text)
     expect(len(found) == 1, "has no seal, or more than one")
     expect(seal(_SEAL.sub(b"", text)) == found[0].decode(), "does not match its seal: it was edited, or its parts come from two goldens")

@@ -1,7 +1,7 @@
 """The file that holds the whole state after one step.
 
 Tensors stand in it under their full paths. Everything else is one entry of metadata: the lines of all leaves, and the exact text of every
-scalar. Both are sorted by path and nothing tells where or when the state was recorded, so that equal states are equal files.
+scalar. Both are sorted by phase and path, and nothing tells where or when the state was recorded, so that equal states are equal files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,10 @@ class Plan:
 
     def __init__(self, leaves: Sequence[Leaf]) -> None:
         self._leaves = leaves
-        self._tensors = [leaf for leaf in leaves if leaf.kind == "tensor"]
-        self._foreign = [leaf for leaf in self._tensors if tensorfile.native_size(leaf.type, leaf.shape or ()) is None]
+        self._fulls = [leaf.full for leaf in leaves]
+        self._foreign = [leaf.full for leaf in leaves if leaf.shape is not None and tensorfile.native(leaf.type, leaf.shape) is None]
         self._scalars = {leaf.full for leaf in leaves if leaf.kind == "scalar"}
-        lines = canonical.compact([[leaf.phase, leaf.line()] for leaf in sorted(leaves, key=lambda leaf: leaf.full)])
-        opening = tensorfile.quoted(f'{{"leaves":{lines},"values":')
+        opening = tensorfile.quoted(f'{{"leaves":{canonical.compact(_lines(leaves))},"values":')
         self._head = f'{{"{ENTRY}":{opening[:-1]}'
         self._arrangement = lru_cache(maxsize=1)(self._arranged)
 
@@ -95,13 +95,13 @@ class Plan:
             StoreError: if it cannot be written.
             Refused: if there is more beside the tensors than a safetensors file can hold.
         """
-        contents = {leaf.full: view(buffer) for leaf, buffer in zip(self._leaves, data, strict=True)}
-        arrangement = self._arrangement(tuple(contents[leaf.full].nbytes for leaf in self._foreign))
+        contents = dict(zip(self._fulls, data, strict=True))
+        arrangement = self._arrangement(tuple(view(contents[full]).nbytes for full in self._foreign))
         start = self._start(arrangement, {full: bytes(contents[full]).decode() for full in self._scalars})
         if len(start) - 8 > tensorfile.MOST_HEADER:
             raise Refused(path.stem, f"a header of {len(start) - 8} bytes", 'keep digests alone (store = "digest")')
-        wrong = [name for name, place in arrangement.places.items() if contents[name].nbytes != place.stop - place.start]
-        assert not wrong, f"{wrong[0]} has {contents[wrong[0]].nbytes} bytes"
+        wrong = [name for name, place in arrangement.places.items() if view(contents[name]).nbytes != place.stop - place.start]
+        assert not wrong, f"{wrong[0]} has {view(contents[wrong[0]]).nbytes} bytes"
         files.write(path, [start, *(contents[name] for name in arrangement.names)])
 
     def read(self, path: Path) -> StepFile:
@@ -123,9 +123,13 @@ class Plan:
 
     def _arranged(self, foreign: tuple[int, ...]) -> _Arrangement:
         """Tensors in order, given the bytes of those whose dtype does not tell."""
-        sizes = {leaf.full: size for leaf, size in zip(self._foreign, foreign, strict=True)}
+        sizes = dict(zip(self._foreign, foreign, strict=True))
         entries = tensorfile.arranged(
-            [tensorfile.entry(leaf.full, leaf.type, leaf.shape or (), sizes.get(leaf.full)) for leaf in self._tensors]
+            [
+                tensorfile.entry(full, leaf.type, leaf.shape, sizes.get(full))
+                for full, leaf in zip(self._fulls, self._leaves, strict=True)
+                if leaf.shape is not None
+            ]
         )
         ends = list(accumulate((entry.size for entry in entries), initial=0))
         places = {entry.name: slice(*pair) for entry, pair in zip(entries, pairwise(ends), strict=True)}
@@ -150,7 +154,15 @@ class Plan:
     def _sizes(self, header: str) -> tuple[int, ...]:
         """Bytes of the tensors whose dtype does not tell."""
         members = canonical.loads(header.encode()) if self._foreign else {}
-        return tuple(_size(members.get(leaf.full), leaf.full) for leaf in self._foreign)
+        return tuple(_size(members.get(full), full) for full in self._foreign)
+
+
+def _lines(leaves: Sequence[Leaf]) -> dict[str, list[str]]:
+    """The lines of each phase, sorted by path."""
+    lines: dict[str, list[str]] = {}
+    for leaf in sorted(leaves, key=attrgetter("path")):
+        lines.setdefault(leaf.phase, []).append(leaf.line())
+    return lines
 
 
 def _size(member: Any, full: str) -> int:

@@ -72,7 +72,7 @@ def _check(manifest: Manifest, table: npt.NDArray[np.uint64]) -> None:
 
 def _astray(manifest: Manifest, table: npt.NDArray[np.uint64]) -> Iterator[str]:
     """Digests that the roots in the manifest do not vouch for."""
-    roots = [Roots(layout.leaves) for layout in manifest.layouts]
+    roots = [Roots(layout.leaves, layout.lines) for layout in manifest.layouts]
     for step, row in zip(manifest.steps, table, strict=True):
         absent = np.ones(len(row), dtype=bool)
         for index, root in zip(step.layouts, step.roots, strict=True):

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ NATIVE = {
     "uint64": ("U64", 8),
 }
 _RANK = {name: rank for rank, (name, _) in enumerate(NATIVE.values())}
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 MOST_HEADER = 100_000_000  # bytes of header that the library reads at most
 
 
@@ -49,15 +51,16 @@ class Entry:
     size: int
 
 
-def native_size(dtype: str, shape: tuple[int, ...]) -> int | None:
-    """Bytes of a tensor whose dtype safetensors can hold, None for any other.
+@lru_cache(maxsize=65536)
+def native(dtype: str, shape: tuple[int, ...]) -> tuple[str, int] | None:
+    """What safetensors calls a dtype, and the bytes of a tensor of it; None where it cannot hold it.
 
     Args:
         dtype: as in a leaf, ``float32`` or ``numpy:float32``.
         shape: of the tensor.
     """
-    native = NATIVE.get(dtype.removeprefix("numpy:"))
-    return None if native is None else math.prod(shape) * native[1]
+    found = NATIVE.get(dtype.removeprefix("numpy:"))
+    return None if found is None else (found[0], math.prod(shape) * found[1])
 
 
 def entry(name: str, dtype: str, shape: tuple[int, ...], size: int | None = None) -> Entry:
@@ -69,9 +72,9 @@ def entry(name: str, dtype: str, shape: tuple[int, ...], size: int | None = None
         shape: of the tensor.
         size: bytes of a tensor whose dtype safetensors cannot hold.
     """
-    native = native_size(dtype, shape)
-    if native is not None:
-        return Entry(name, NATIVE[dtype.removeprefix("numpy:")][0], shape, native)
+    found = native(dtype, shape)
+    if found is not None:
+        return Entry(name, found[0], shape, found[1])
     assert size is not None
     return Entry(name, "U8", (size,), size)
 
@@ -85,11 +88,14 @@ def listing(entries: Sequence[Entry]) -> str:
     """Members of the header for arranged entries, as JSON without the braces around them."""
     texts, end = [], 0
     for item in entries:
-        shape = ",".join(map(str, item.shape))
-        offsets = f"{end},{end + item.size}"
-        texts.append(f'{quoted(item.name)}:{{"dtype":"{item.dtype}","shape":[{shape}],"data_offsets":[{offsets}]}}')
-        end += item.size
+        first, end = end, end + item.size
+        texts.append(f'{quoted(item.name)}:{{"dtype":"{item.dtype}","shape":[{_joined(item.shape)}],"data_offsets":[{first},{end}]}}')
     return ",".join(texts)
+
+
+@lru_cache(maxsize=65536)
+def _joined(shape: tuple[int, ...]) -> str:
+    return ",".join(map(str, shape))
 
 
 def start(members: str, metadata: str = "") -> bytes:
@@ -107,7 +113,7 @@ def start(members: str, metadata: str = "") -> bytes:
 
 def quoted(text: str) -> str:
     """Text as the library writes it into a header."""
-    return json.dumps(text, ensure_ascii=False)
+    return _ENCODER.encode(text)
 
 
 def header(content: npt.NDArray[np.uint8]) -> str:

@@ -24,7 +24,6 @@ class _Part:
 
     rows: slice
     layout: int
-    roots: Roots
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,12 @@ class Writer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._layouts: dict[tuple[Leaf, ...], int] = {}
+        self._layouts: list[Layout] = []
         self._roots: list[Roots] = []
+        self._known: dict[tuple[Leaf, ...], int] = {}
         self._steps: list[Step] = []
         self._rows: list[npt.NDArray[np.uint64]] = []
-        self._plan = _Plan((), ())
+        self._plan: _Plan | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
             found = next(folder.iterdir(), None)
@@ -77,13 +77,11 @@ class Writer:
         previous = self._steps[-1].step if self._steps else None
         if not follows(previous, snapshot.step):
             raise ValueError(f"step {snapshot.step} cannot follow step {previous}")
-        if snapshot.leaves is not self._plan.leaves:
-            self._plan = self._planned(snapshot.leaves)
+        plan = self._plan = self._planned(snapshot.leaves)
         if snapshot.data is not None:
-            self._plan.file.write(self.folder / stepfile.name(snapshot.step), snapshot.data)
-        parts = self._plan.parts
-        roots = tuple(part.roots.root(snapshot.digests[part.rows]) for part in parts)
-        step = Step(snapshot.step, tuple(part.layout for part in parts), roots, snapshot.data is not None)
+            plan.file.write(self.folder / stepfile.name(snapshot.step), snapshot.data)
+        roots = tuple(self._roots[part.layout].root(snapshot.digests[part.rows]) for part in plan.parts)
+        step = Step(snapshot.step, tuple(part.layout for part in plan.parts), roots, snapshot.data is not None)
         self._steps.append(step)
         self._rows.append(np.array(snapshot.digests, dtype=np.uint64))
         return step
@@ -110,24 +108,29 @@ class Writer:
         """
         if not self._steps:
             raise ScenarioFailed("nothing was recorded: call record(...) after each step")
-        layouts = tuple(Layout(leaves[0].phase, leaves) for leaves in self._layouts)
-        manifest = Manifest(layouts, tuple(self._steps), scenario, environment, sources, hardware, torch, reason)
+        manifest = Manifest(tuple(self._layouts), tuple(self._steps), scenario, environment, sources, hardware, torch, reason)
         text = manifest.text().encode()
-        known = parse(text)
-        table.write(self.folder, known, self._rows)
+        readable = parse(text)
+        table.write(self.folder, manifest, self._rows)
         files.write(self.folder / FILE, [text])
-        return known
+        return readable
 
     def _planned(self, leaves: tuple[Leaf, ...]) -> _Plan:
+        """The plan of these leaves: the last one, while they are the same object."""
+        if self._plan is not None and leaves is self._plan.leaves:
+            return self._plan
         if len({leaf.full for leaf in leaves}) != len(leaves) or not leaves:
             raise ValueError(f"a state needs leaves with distinct paths, got {_twice(leaves) or 'none'}")
-        return _Plan(leaves, tuple(self._part(rows, leaves[rows]) for rows in _phases(leaves)))
+        return _Plan(leaves, tuple(_Part(rows, self._layout(leaves[rows])) for rows in _phases(leaves)))
 
-    def _part(self, rows: slice, leaves: tuple[Leaf, ...]) -> _Part:
-        layout = self._layouts.setdefault(leaves, len(self._layouts))
-        if layout == len(self._roots):
-            self._roots.append(Roots(leaves))
-        return _Part(rows, layout, self._roots[layout])
+    def _layout(self, leaves: tuple[Leaf, ...]) -> int:
+        """Place of the layout of a phase among those known, or the next one."""
+        place = self._known.setdefault(leaves, len(self._layouts))
+        if place == len(self._layouts):
+            layout = Layout(leaves[0].phase, leaves)
+            self._layouts.append(layout)
+            self._roots.append(Roots(leaves, layout.lines))
+        return place
 
 
 def explain(folder: Path, manifest: Manifest, reason: Reason) -> Manifest:
