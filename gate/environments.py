@@ -93,7 +93,7 @@ def home(variables: Mapping[str, str], say: Callable[[str], object]) -> Path:
         folder = cache / "gate" / "environments"
         if cache.is_absolute() and _writable(folder):
             return folder
-    folder = Path(tempfile.gettempdir()) / f"gate-{os.getuid()}" / "environments"
+    folder = _fallback()
     owner = folder.parent
     owner.mkdir(mode=0o700, exist_ok=True)
     if owner.is_symlink() or owner.stat().st_uid != os.getuid():
@@ -155,7 +155,7 @@ def _build(home: Path, recipe: Recipe, progress: Progress) -> Environment:
         shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f".building-{recipe.key}-", dir=home, ignore_cleanup_errors=True) as name:
         aside = Path(name) / "environment"
-        variables = installer.environment(os.environ, home.parent / "uv" if _in_temporary(home) else None)
+        variables = installer.environment(os.environ, home.parent / "uv" if home == _fallback() else None)
         with progress.task(f"installing torch {recipe.torch} for Python {recipe.python}") as tell:
             installer.run(["venv", "--no-project", "--relocatable", "--python", str(recipe.base), str(aside)], variables, tell)
             installer.run(_install(recipe, aside), variables, tell)
@@ -220,5 +220,6 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _in_temporary(folder: Path) -> bool:
-    return folder.is_relative_to(tempfile.gettempdir())
+def _fallback() -> Path:
+    """Where environments go when no cache folder can be written; uv's own cache has to go there too."""
+    return Path(tempfile.gettempdir()) / f"gate-{os.getuid()}" / "environments"

@@ -273,3 +273,17 @@ def test_no_home_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder.parent.symlink_to(tmp_path)
     with pytest.raises(NoTorch, match="belongs to another user"):
         environments.home({"HOME": str(tmp_path / "file")}, heard.say)
+
+
+def test_without_a_home_uv_keeps_its_cache_beside(tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no cache folder can be written, uv's own cannot either: it goes to the same place, and the installation succeeds."""
+    for name in ("XDG_CACHE_HOME", *(name for name in os.environ if name.startswith("UV_"))):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = environments.home(os.environ, lambda line: None)
+    assert make(folder, recipe(), Silent()).torch == "90.0.0"
+    assert (folder.parent / "uv").is_dir()
