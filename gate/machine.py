@@ -1,22 +1,15 @@
-"""The hardware slugs of this machine, and which device each slug stands for."""
+"""The hardware of this machine as slugs, and which device a slug stands for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-PORTABLE = ("cpu", "cpu-arm64")
+from golden.hardware import cpu_slug, cuda_devices
 
 
 def device_of(slug: str) -> str:
     """Which device a hardware folder belongs to: "cpu" or "cuda"."""
     return "cpu" if slug == "cpu" or slug.startswith("cpu-") else "cuda"
-
-
-def profile_of(slug: str) -> str | None:
-    """The profile that a CPU's slug implies; None for GPUs, whose goldens say it themselves."""
-    if device_of(slug) == "cuda":
-        return None
-    return "portable" if slug in PORTABLE else "native"
 
 
 @dataclass(frozen=True)
@@ -33,6 +26,12 @@ class Machine:
     native: str
     cuda: str | None = None
 
+    @classmethod
+    def here(cls) -> Machine:
+        """Asks this machine, without torch."""
+        devices = cuda_devices()
+        return cls(cpu_slug("portable"), cpu_slug("native"), devices[0].slug if devices else None)
+
     def slugs(self, device: str | None = None, profile: str | None = None) -> tuple[str, ...]:
         """What is here for a device (None for both) and a profile (None for both; it tells CPUs apart, not GPUs)."""
         cpus = {None: (self.portable, self.native), "portable": (self.portable,), "native": (self.native,)}[profile]
@@ -44,3 +43,7 @@ class Machine:
         if device == "cuda":
             return self.cuda
         return self.native if profile == "native" else self.portable
+
+    def profile(self, slug: str) -> str | None:
+        """The profile that one of this machine's CPU slugs stands for; None for GPUs, whose goldens say it themselves."""
+        return {self.portable: "portable", self.native: "native"}.get(slug)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from gate.config import Config
-from gate.errors import UsageError
+from gate.errors import GoldenError, UsageError
 from gate.layout import belongs, hardware_folders, torch_folders
-from gate.machine import Machine, device_of, profile_of
+from gate.machine import Machine, device_of
 from gate.verdict import Reason
 from golden.settings import Settings
+
+
+class NothingChecked(GoldenError):  # noqa: N818  (says what is the case, as its family does)
+    """There is nothing to judge or record; the message says what would be."""
+
+    reason: ClassVar[str] = "nothing-checked"
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ def _root(config: Config, wanted: Wanted, machine: Machine) -> tuple[Path, str |
         raise UsageError(f"--goldens {path} holds goldens of {device_of(slug)}, but --device is {wanted.device}. Leave one of them out.")
     if wanted.profile and slug in machine.slugs("cpu") and slug != machine.default("cpu", wanted.profile):
         raise UsageError(
-            f"--goldens {path} is of the profile {profile_of(slug)}, but --profile is {wanted.profile}. Leave one of them out."
+            f"--goldens {path} is of the profile {machine.profile(slug)}, but --profile is {wanted.profile}. Leave one of them out."
         )
     return path.parent, slug
 
@@ -166,7 +173,7 @@ def _places(settings: Settings, places: Sequence[str], device: str | None, machi
 
 
 def _candidate(settings: Settings, root: Path, slug: str | None, machine: Machine, wanted: Wanted) -> Candidate:
-    profile = wanted.profile if slug is None else profile_of(slug) or wanted.profile
+    profile = wanted.profile if slug is None else machine.profile(slug) or wanted.profile
     row = Candidate(settings, root, slug, profile, None)
     return row if slug in machine.slugs() else replace(row, refusal=(Reason.NO_ACCELERATOR, _elsewhere(row, machine)))
 

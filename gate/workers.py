@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
@@ -17,12 +17,12 @@ def cores() -> int:
 
 
 def side_by_side(
-    items: Sequence[Item], work: Callable[[Item], Answer], *, jobs: int, alone: Callable[[Item], bool], stop: Callable[[], None]
+    items: Iterable[Item], work: Callable[[Item], Answer], *, jobs: int, alone: Callable[[Item], bool], stop: Callable[[], None]
 ) -> list[Answer]:
     """The answers in the order of the items.
 
     Args:
-        items: what to work on.
+        items: what to work on, taken as it comes: the next one may be made while those before it are worked on.
         work: called in a thread.
         jobs: how many at a time.
         alone: items that are done one at a time, beside the others.
@@ -31,9 +31,11 @@ def side_by_side(
     Raises:
         BaseException: the first one that `work` raised, or KeyboardInterrupt; nothing runs any more when it arrives.
     """
+    futures: list[Future[Answer]] = []
     with ThreadPoolExecutor(jobs) as many, ThreadPoolExecutor(1) as one:
-        futures = [(one if alone(item) else many).submit(work, item) for item in items]
         try:
+            for item in items:
+                futures.append((one if alone(item) else many).submit(work, item))
             wait(futures, return_when=FIRST_EXCEPTION)
             return [future.result() for future in _finished(futures)]
         except BaseException:

@@ -1,0 +1,258 @@
+"""Parses the command line, calls one function, prints its result and returns the exit code. The only module that knows click."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gate import __version__, door, manual
+from gate.errors import GoldenError, UsageError
+from gate.output import Target, prepare, put, say
+from gate.verdict import for_bisect
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from gate.row import Results
+    from gate.trial import Means
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _version(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from gate.version import valid
+
+    if value is None or value == "all" or valid(value):
+        return value
+    raise click.BadParameter(f"{value!r} is no version, such as 2.9.1 or 2.9.1+cu129, and not all.")
+
+
+def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes the names of configured scenarios; a broken configuration completes nothing."""
+    from click.shell_completion import CompletionItem
+
+    from gate.config import find
+
+    try:
+        return [CompletionItem(name) for name in find(Path.cwd()).scenarios if name.startswith(incomplete)]
+    except GoldenError:
+        return []
+
+
+def _options(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Several options as one decorator, shown in the order given."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_PATH = click.Path(path_type=Path)
+_running = _options(
+    click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...", shell_complete=_names),
+    click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Only this device; it has to be here."),
+    click.option(
+        "--torch",
+        "version",
+        metavar="V|all",
+        callback=_version,
+        help="A torch version, or all that are configured. Default: the running one.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(["portable", "native"]),
+        help="The CPU profile: same bits on every x86-64 CPU, or this machine as it is.",
+    ),
+    click.option("--python", metavar="PATH", help="An interpreter that already has that torch; checked, never changed."),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many run side by side on the CPU. Default: its cores. CUDA runs go one at a time.",
+    ),
+)
+_json = click.option("--json", "target", metavar="FILE", help="Write the result as JSON; - is standard output.")
+
+
+@click.group(epilog=manual.GATE, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="gate", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Proves that a change to PyTorch training code has not moved a single bit and, when it has, says where first and why."""
+
+
+@cli.command("verify", epilog=manual.VERIFY)
+@_running
+@click.option("--goldens", type=_PATH, help="The goldens' root, or one hardware folder in it.")
+@click.option("--base", metavar="REV", help="The revision that drift is traced against; where no golden exists, it is judged against.")
+@click.option("--no-cause", is_flag=True, help="Do not look for the cause of a drift.")
+@click.option("--bisect", is_flag=True, help="Exit 125 for what could not be judged, for git bisect run.")
+@_json
+def verify_command(
+    scenarios: tuple[str, ...],
+    device: str | None,
+    version: str | None,
+    profile: str | None,
+    python: str | None,
+    jobs: int | None,
+    goldens: Path | None,
+    base: str | None,
+    no_cause: bool,
+    bisect: bool,
+    target: str | None,
+) -> int:
+    """Runs scenarios again and compares every bit with their goldens. Never writes into goldens."""
+    from gate import verify
+    from gate.selection import Wanted
+
+    where = _checked(target)
+    means = _means(python, version, jobs)
+    wanted = Wanted(scenarios, device, _folder(goldens, means.config.root), version, profile, base)
+    return _finish(verify.verify(means, wanted, cause=not no_cause), where)
+
+
+@cli.command("record", epilog=manual.RECORD)
+@_running
+@click.option("--update", is_flag=True, help="Replace goldens whose bits differ; takes --reason.")
+@click.option("--reason", metavar="TEXT", help="Why the bits were meant to move; kept in the golden.")
+@click.option("--from", "kept", type=_PATH, metavar="RUN", help="Adopt a kept run (.gate/runs/ID) instead of running.")
+@_json
+def record_command(
+    scenarios: tuple[str, ...],
+    device: str | None,
+    version: str | None,
+    profile: str | None,
+    python: str | None,
+    jobs: int | None,
+    update: bool,
+    reason: str | None,
+    kept: Path | None,
+    target: str | None,
+) -> int:
+    """Runs scenarios twice, in fresh processes, and publishes as goldens what was equal."""
+    from gate import adopt, record
+    from gate.selection import Wanted
+
+    where = _checked(target)
+    if update != bool(reason and reason.strip()):
+        raise UsageError('--update and --reason go together: gate record ... --update --reason "why the bits were meant to move"')
+    taken = {"--device": device, "--torch": version, "--profile": profile, "--python": python}
+    for option in [name for name, value in taken.items() if kept and value]:
+        raise UsageError(f"--from and {option} contradict each other: the kept run says which it was. Leave {option} out.")
+    means = _means(python, version, jobs)
+    if kept:
+        results = adopt.adopt(means, _folder(kept, means.config.root) or kept, scenarios, reason)
+    else:
+        results = record.record(means, Wanted(scenarios, device, None, version, profile), reason)
+    return _finish(results, where)
+
+
+@cli.command("diff", epilog=manual.DIFF)
+@click.argument("expected", metavar="A", type=_PATH)
+@click.argument("actual", metavar="B", type=_PATH)
+@_json
+def diff_command(expected: Path, actual: Path, target: str | None) -> int:
+    """Compares two goldens or kept runs, and counts what differs."""
+    from gate import diff, report
+
+    where = _checked(target)
+    result = diff.diff(expected, actual)
+    for line in report.diff_messages(result):
+        say(line)
+    if not where.standard:
+        put(report.diff_text(result))
+    where.write(result.as_json())
+    return result.exit_code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The one door: runs a command and turns every error into a message and an exit code.
+
+    Returns:
+        0 identical, 1 drift, 2 usage, 3 not judged, 4 nondeterministic, 70 a fault of gate, 130 interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    prepare()
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = _run(given)
+    except click.ClickException as error:
+        code = door.usage(_told(error), given)
+    except (KeyboardInterrupt, click.Abort):
+        code = door.interrupted()
+    except BrokenPipeError:  # while printing help; results are written by gate.output
+        code = 0
+    except Exception as error:
+        code = door.failed(error, given)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return for_bisect(code) if "--bisect" in given else code
+
+
+def _run(given: Sequence[str]) -> int:
+    """As click's own `main`, whose exit codes for broken pipes and interrupts are not ours."""
+    if os.environ.get("_GATE_COMPLETE"):
+        cli.main(list(given), prog_name="gate")
+    try:
+        with cli.make_context("gate", list(given)) as context:
+            code = cli.invoke(context)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    assert isinstance(code, int), "a command returns its exit code"
+    return code
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _told(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{error.format_message()} See: {context.command_path} --help" if context else error.format_message()
+
+
+def _means(python: str | None, version: str | None, jobs: int | None) -> Means:
+    """With what a command works that runs scenarios."""
+    from gate import config, progress
+    from gate.trial import Means
+
+    if python is not None and version == "all":
+        raise UsageError("--torch all and --python contradict each other: an interpreter has one torch. Leave one of them out.")
+    return Means(config.find(Path.cwd()), python, jobs, progress.choose(sys.stderr))
+
+
+def _checked(name: str | None) -> Target:
+    target = Target(name)
+    target.check()
+    return target
+
+
+def _folder(path: Path | None, root: Path) -> Path | None:
+    """A path as the user means it: relative to the current folder, or to the project's where it is found there alone."""
+    if path is None:
+        return None
+    here, there = Path.cwd() / path, root / path
+    return Path(os.path.normpath(here if here.exists() or not there.parent.exists() else there))
+
+
+def _finish(results: Results, target: Target) -> int:
+    """Prints and writes a result: what was left out or could not be judged to standard error, the report to standard output."""
+    from gate import report
+
+    for line in [results.left_out, *report.messages(results)]:
+        if line is not None:
+            say(line)
+    if not target.standard:
+        put(report.text(replace(results, left_out=None)))
+    target.write(results.as_json())
+    return results.exit_code

@@ -1,0 +1,35 @@
+"""What `--help` says below the options: exit codes, shell completion, examples. A leading \\b keeps a paragraph's lines."""
+
+GATE = """\b
+Exit codes: 0 identical, 1 drift, 2 usage, 3 not judged, 4 nondeterministic,
+70 a fault of gate itself, 130 interrupted.
+
+\b
+Shell completion, to be put where your shell starts:
+  bash  eval "$(_GATE_COMPLETE=bash_source gate)"
+  zsh   eval "$(_GATE_COMPLETE=zsh_source gate)"
+  fish  _GATE_COMPLETE=fish_source gate | source
+"""
+
+VERIFY = """\b
+Examples:
+  gate verify                            all goldens of the hardware that is here
+  gate verify digits --torch all         one scenario, every configured torch
+  gate verify --goldens goldens/h200     the goldens of one GPU
+  gate verify digits --base main         where nothing is recorded: against main, here
+  git bisect run gate verify --bisect
+"""
+
+RECORD = """\b
+Examples:
+  gate record                            every scenario, on the hardware that is here
+  gate record digits --torch 2.9.1       one scenario under another torch
+  gate record digits --update --reason "Nesterov by default"
+  gate record --from .gate/runs/ID       adopt what a failed verify kept
+"""
+
+DIFF = """\b
+Examples:
+  gate diff goldens/cpu/torch-2.13.0/digits .gate/runs/ID/cpu/torch-2.13.0/digits
+  gate diff A B --json -
+"""
