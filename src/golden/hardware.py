@@ -91,14 +91,14 @@ def cpu_facts(cpuinfo: str | None = None) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def cuda_devices() -> tuple[Cuda, ...] | None:
-    """The CUDA devices that a process started now would see, in its order; None where there is no driver, or it does not answer.
+def cuda_devices(seconds: float = _SECONDS) -> tuple[Cuda, ...] | None:
+    """The CUDA devices that a process started now would see, in its order; None where there is no driver or no answer in `seconds`.
 
     Asks in a process of its own: a driver that hangs or crashes takes nothing with it. CUDA_VISIBLE_DEVICES counts.
     """
     command = [sys.executable, "-I", "-S", __file__]
     try:
-        answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+        answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
         found = json.loads(answer.stdout) if answer.returncode == 0 else None
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
