@@ -543,8 +543,10 @@ print(few, many if many < 3 else min(many, seconds(root / "again", 100_000)))
 
 
 def test_a_hundred_thousand_leaves_take_no_quadratic_time(tmp_path: Path) -> None:
-    """Written, opened and checked in three seconds of the processor (on the second try at most: others may be busy), and in
-    at most 20 times what a tenth of them takes."""
+    """Written, opened and checked in three seconds of the processor, and in at most 20 times what a tenth of them takes.
+
+    The three seconds on the second try at the latest: the machine may be busy.
+    """
     run = subprocess.run([sys.executable, "-c", MANY, str(tmp_path)], capture_output=True, text=True, check=True)
     few, many = map(float, run.stdout.split())
     assert many < 3
