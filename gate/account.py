@@ -144,6 +144,8 @@ def _cause(group: Group) -> Iterator[Fact]:
 
 def _after_drift(group: Group, update: str) -> str:
     leading = group.rows[0]
+    if leading.message and group.cause is Cause.CODE and not leading.arms:
+        return f"mend {leading.scenario} where the line under the cause says"  # no base was asked: the code is at odds with itself
     if group.cause is Cause.CODE:
         undo = f"undo the change in {leading.changed_sources[0]}" if leading.changed_sources else "undo the change"
         return f"{undo}, or keep the new bits: {update}" if leading.against == "golden" else undo

@@ -155,6 +155,7 @@ def test_each_kind_of_difference_shows_both_sides(difference: Difference, words:
     [
         (SAME, "identical: every bit of 1 row as recorded. Next: nothing to do"),
         (DRIFT, "drift (code): 1 row. Next: undo the change in src/musgd/update.py, or keep the new bits: gate record digits"),
+        (replace(DRIFT, arms=(), message="The checkpoint lacks something."), "Next: mend digits where the line under the cause says"),
         (replace(DRIFT, against="base"), "Next: undo the change in src/musgd/update.py"),
         (replace(DRIFT, cause=Cause.ENVIRONMENT), "Next: set threads back, or record for the environment as it is: gate record digits"),
         (replace(DRIFT, cause=Cause.ENVIRONMENT, honoured=False), "Next: judge on a machine that honours the portable profile"),
