@@ -102,7 +102,7 @@ def next_step(group: Group) -> str:
     if group.reason is Reason.NO_GOLDEN:
         return plain(f"gate record {_arguments(group)}")
     if group.verdict is Verdict.NOT_JUDGED:
-        return "do what the message above says"
+        return "do what the message on standard error says"
     return "commit the goldens"
 
 

@@ -163,7 +163,10 @@ def test_each_kind_of_difference_shows_both_sides(difference: Difference, words:
         (replace(DRIFT, cause=None, arms=()), "Next: leave out --no-cause to learn the cause"),
         (replace(DRIFT, verdict=Verdict.NONDETERMINISTIC, cause=None), "Next: find what digits draws anew each time"),
         (replace(SAME, verdict=Verdict.NOT_JUDGED, reason=Reason.NO_GOLDEN), "not-judged (no-golden): 1 row. Next: gate record digits"),
-        (replace(SAME, verdict=Verdict.NOT_JUDGED, reason=Reason.IO), "not-judged (io): 1 row. Next: do what the message"),
+        (
+            replace(SAME, verdict=Verdict.NOT_JUDGED, reason=Reason.IO),
+            "not-judged (io): 1 row. Next: do what the message on standard error says",
+        ),
         (replace(SAME, verdict=Verdict.RECORDED), "recorded: 1 row. Next: commit the goldens"),
         (replace(SAME, verdict=Verdict.UPDATED), "updated: 1 row. Next: commit the goldens"),
     ],
