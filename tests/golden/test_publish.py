@@ -311,7 +311,18 @@ def test_killed_before_any_line_the_golden_is_the_old_or_the_new_one_whole(tmp_p
     old, new = goldens.golden(tmp_path / "runs/old", seed=1, steps=1), goldens.golden(tmp_path / "runs/new", seed=2, steps=1, kept=[])
     target = root / "cpu/digits"
     published(old, target, root)
-    command = [sys.executable, "-c", KILLED, str(root), str(target), str(old.folder), str(new.folder), way]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore::DeprecationWarning",
+        "-c",
+        KILLED,
+        str(root),
+        str(target),
+        str(old.folder),
+        str(new.folder),
+        way,
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.stderr == ""
     kills, stayed, came, missing = map(int, run.stdout.split())
