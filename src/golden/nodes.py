@@ -1,0 +1,236 @@
+"""How the values of a phase are found again, step after step, without walking it anew.
+
+A node was built for one value and is shown its successor at each step. ``visit`` hands out what the leaves hold, in the order of the
+leaves, or says that the value is built differently now. A node keeps keys and types, never values, Modules or tensors: it keeps nothing
+alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch.nn import Module
+
+from golden import paths
+from golden.tensors import Parts
+
+
+class Flat:
+    """What the leaves of one phase hold, in the order of the leaves, by kind; and the parameters of its Modules.
+
+    Whatever was made for the step alone lives as long as this.
+    """
+
+    __slots__ = ("arrays", "parameters", "scalars", "tensors")
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+        self.arrays: list[Any] = []
+        self.scalars: list[Any] = []
+        self.parameters: list[Any] = []
+
+
+class Node(Protocol):
+    """One value and all below it."""
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Hands out what the leaves hold. False: the value is built differently, and what was handed out is void.
+
+        A leaf's own dtype and shape are not looked at; nothing is called on what may be no tensor any more.
+        """
+        ...
+
+
+class TensorNode:
+    """A plain tensor."""
+
+    __slots__ = ()
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Hands out one tensor."""
+        flat.tensors.append(value)
+        return True
+
+
+class ArrayNode:
+    """A plain array."""
+
+    __slots__ = ()
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Hands out one array."""
+        flat.arrays.append(value)
+        return True
+
+
+class ScalarNode:
+    """A scalar."""
+
+    __slots__ = ()
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Hands out one scalar."""
+        flat.scalars.append(value)
+        return True
+
+
+TENSOR, ARRAY, SCALAR = TensorNode(), ArrayNode(), ScalarNode()
+
+
+class _Children:
+    """The nodes of a container's values; an absent node stands for None that is no leaf."""
+
+    __slots__ = ("_nodes", "_plain")
+
+    def __init__(self, nodes: Sequence[Node | None]) -> None:
+        self._nodes = nodes
+        self._plain = all(node is TENSOR for node in nodes)
+
+    def visit(self, values: Iterable[Any], flat: Flat) -> bool:
+        """Visits as many values as there are nodes."""
+        if self._plain:
+            flat.tensors.extend(values)
+            return True
+        for node, value in zip(self._nodes, values, strict=True):
+            if value is not None if node is None else not node.visit(value, flat):
+                return False
+        return True
+
+
+class MappingNode:
+    """A mapping: the same keys, of the same types, in the same order."""
+
+    __slots__ = ("_children", "_cls", "_keys", "_segments", "_types")
+
+    def __init__(self, mapping: Mapping[Any, Any], segments: Sequence[str], nodes: Sequence[Node]) -> None:
+        self._cls = type(mapping)
+        self._keys = list(mapping)
+        self._types = list(map(type, self._keys))
+        # 0.0 and -0.0 are equal keys, so are tuples of those: such keys are compared as they are written.
+        self._segments = None if {str, int, bool}.issuperset(self._types) else segments
+        self._children = _Children(nodes)
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Visits the values in order."""
+        if type(value) is not self._cls or list(value) != self._keys or list(map(type, value)) != self._types:
+            return False
+        if self._segments is not None and [paths.segment(key, "") for key in value] != self._segments:
+            return False
+        return self._children.visit(value.values(), flat)
+
+
+class SequenceNode:
+    """A sequence: the same type and length."""
+
+    __slots__ = ("_children", "_cls", "_length")
+
+    def __init__(self, sequence: Sequence[Any], nodes: Sequence[Node]) -> None:
+        self._cls, self._length = type(sequence), len(sequence)
+        self._children = _Children(nodes)
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Visits the elements in order."""
+        return type(value) is self._cls and len(value) == self._length and self._children.visit(value, flat)
+
+
+class PartsNode:
+    """A value that consists of parts, by a rule."""
+
+    __slots__ = ("_child", "_cls", "_rule", "_text")
+
+    def __init__(self, cls: type, rule: Callable[[Any], Parts | None], text: str, child: Node) -> None:
+        self._cls, self._rule, self._text, self._child = cls, rule, text, child
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Takes the value apart and visits its parts."""
+        if type(value) is not self._cls:
+            return False
+        found = self._rule(value)
+        return found is not None and found[0] == self._text and self._child.visit(found[1], flat)
+
+
+class Table:
+    """Parameters or buffers of one Module by itself, some of them None."""
+
+    __slots__ = ("_children", "_keys")
+
+    def __init__(self, keys: Sequence[str], nodes: Sequence[Node | None]) -> None:
+        self._keys = list(keys)
+        self._children = _Children(nodes)
+
+    def visit(self, entries: Mapping[str, Any], flat: Flat) -> bool:
+        """Visits the entries that are not None."""
+        # keys() and values() rather than iteration: the tables of a ScriptModule have no more.
+        return list(entries.keys()) == self._keys and self._children.visit(entries.values(), flat)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one Module holds by itself.
+
+    Args:
+        cls: its class.
+        parameters: its own; None if it has none.
+        buffers: its own; None if it has none.
+        extra: parts beyond those, each with the function that gets it.
+        names: of its children.
+        absent: whether one of its children is None.
+    """
+
+    cls: type
+    parameters: Table | None
+    buffers: Table | None
+    extra: Sequence[tuple[Callable[[Module], Any], Node]]
+    names: list[str]
+    absent: tuple[bool, ...]
+
+
+class ModuleNode:
+    """A Module and all below it: the same classes, the same names in the same order.
+
+    Args:
+        units: it and the Modules below it, each before its children.
+    """
+
+    __slots__ = ("_units",)
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self._units = units
+
+    def visit(self, value: Any, flat: Flat) -> bool:
+        """Visits, for each Module, parameters, buffers and what else there is, then the children."""
+        waiting: list[Any] = [value]
+        for unit in self._units:
+            module = waiting.pop()
+            cls = type(module)
+            if cls is not unit.cls:
+                return False
+            parameters, buffers, children = module._parameters, module._buffers, module._modules
+            if unit.parameters is not None:
+                flat.parameters.extend(parameters.values())
+                if not unit.parameters.visit(parameters, flat):
+                    return False
+            elif len(parameters):
+                return False
+            if not (len(buffers) == 0 if unit.buffers is None else unit.buffers.visit(buffers, flat)):
+                return False
+            for get, node in unit.extra:
+                if not node.visit(get(module), flat):
+                    return False
+            if unit.names:
+                if not _expand(unit, children, waiting):
+                    return False
+            elif len(children):
+                return False
+        return True
+
+
+def _expand(unit: Unit, children: Mapping[str, Any], waiting: list[Any]) -> bool:
+    """Puts the children of a Module in front of what waits; False if they are others."""
+    found = list(children.values())
+    if list(children.keys()) != unit.names or tuple(child is None for child in found) != unit.absent:
+        return False
+    waiting.extend(child for child in reversed(found) if child is not None)
+    return True
