@@ -103,7 +103,10 @@ class Children:
             code = self._bury(process)
         if self._ending:
             raise KeyboardInterrupt
-        return Ended(code, _report(request, code), time.perf_counter() - start)
+        report = _report(request, code)
+        for passing in (".progress", ".journal"):
+            beside(request.report, passing).unlink(missing_ok=True)
+        return Ended(code, report, time.perf_counter() - start)
 
     def end(self) -> None:
         """Ends every process group that still runs: interrupted first, by force after a grace."""
@@ -125,7 +128,12 @@ class Children:
                 raise KeyboardInterrupt
             try:
                 process = subprocess.Popen(
-                    arguments, env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                    arguments,
+                    env={name: value for name, value in environment.items() if name != "PYTHONINSPECT"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise UsageError(f"{arguments[0]} cannot be started: {error.strerror}. Name a Python interpreter.") from None

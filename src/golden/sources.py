@@ -79,14 +79,10 @@ class Watcher:
     Args:
         tree: which files are the project's.
         journal: a file beside the report in which the processes that the run starts note what they saw; made by `install`.
-
-    Attributes:
-        started: names of the modules that were loaded before the run's own.
     """
 
     def __init__(self, tree: Tree, journal: Path) -> None:
         self.tree, self.journal = tree, journal
-        self.started: frozenset[str] = frozenset()
         self._read: dict[str, tuple[int, Content]] = {}  # when, by a clock that all processes share, and what was in it
         self._written: dict[str, int] = {}
         self._foreign: set[str] = set()
@@ -152,7 +148,6 @@ class Watcher:
         return {path: content for path, (when, content) in self._read.items() if when < self._written.get(path, never)}
 
     def _begin(self) -> None:
-        self.started = frozenset(sys.modules)
         self._on = True
         self._scan()
         sys.addaudithook(self._hear)
