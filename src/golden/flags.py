@@ -12,7 +12,7 @@ from typing import Any
 # Attributes of torch, and functions of no argument. One that this torch does not have is left out.
 _NAMES = (
     *("are_deterministic_algorithms_enabled()", "is_deterministic_algorithms_warn_only_enabled()"),
-    *("utils.deterministic.fill_uninitialized_memory", "get_default_dtype()", "get_default_device()", "is_grad_enabled()"),
+    *("utils.deterministic.fill_uninitialized_memory", "get_default_dtype()", "get_default_device()"),
     *("is_autocast_cache_enabled()", "get_float32_matmul_precision()", "backends.fp32_precision"),
     *("backends.cuda.matmul.allow_tf32", "backends.cuda.matmul.fp32_precision", "backends.cuda.matmul.allow_fp16_accumulation"),
     *("backends.cuda.matmul.allow_fp16_reduced_precision_reduction", "backends.cuda.matmul.allow_bf16_reduced_precision_reduction"),
@@ -37,6 +37,7 @@ def flags() -> dict[str, Any]:
     a millisecond, so that it can be asked for at import, at build and at step 1.
     """
     import torch
+    import torch.backends.opt_einsum  # torch 2.4 brings it along at the first einsum, which would look like a change
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some of these names are on their way out

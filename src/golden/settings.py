@@ -225,7 +225,7 @@ class Report:
 
 
 def _dump(fact: Request | Report) -> str:
-    return json.dumps(asdict(fact), default=os.fspath, sort_keys=True, indent=2) + "\n"
+    return json.dumps(asdict(fact), default=os.fspath, indent=2) + "\n"
 
 
 def _load(kind: type[Request] | type[Report], text: str) -> dict[str, Any]:
