@@ -12,7 +12,7 @@ import torch
 
 from golden.errors import ScenarioFailed
 from golden.generators import PHASE, states
-from golden.gradients import Gradients, gradients
+from golden.grads import Gradients, gradients
 from golden.leaf import Snapshot
 from golden.plan import Plan
 

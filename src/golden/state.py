@@ -31,7 +31,7 @@ from torch.nn import Module
 
 from golden import arrays, memory, paths, scalars, tensors
 from golden.errors import Refused, ScenarioFailed
-from golden.gradients import Gradients
+from golden.grads import Gradients
 from golden.leaf import Leaf
 from golden.names import Names
 from golden.nodes import ARRAY, SCALAR, TENSOR, MappingNode, ModuleNode, Node, PartsNode, SequenceNode, Table, Unit

@@ -44,3 +44,10 @@ def test_compare_is_the_module_whatever_was_imported_first(first: str) -> None:
 
 def test_the_version_is_the_projects() -> None:
     assert f'\nversion = "{golden.__version__}"\n' in PYPROJECT.read_text(encoding="utf-8")
+
+
+def test_gradients_is_the_function_whatever_was_imported_before() -> None:
+    """No module of the package shares its name: importing one would put itself in the function's place."""
+    code = "import golden.state, golden.recorder, golden; print(callable(golden.gradients))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True"]
