@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +15,14 @@ import pytest
 
 from gate.cause import Finding, Inquest, against_base, changed_sources, decide
 from gate.errors import BaselineFailed, UsageError
-from gate.runs import Outcome, Place
+from gate.runs import Outcome, Place, Runs
 from gate.verdict import Cause, Verdict
 from gate.witness import Said
-from golden import digest
+from golden import digest, profile
 from golden.compare import compare
+from golden.environment import difference
 from golden.leaf import Leaf, Snapshot
-from golden.settings import Report, Request
+from golden.settings import Report, Request, Settings
 from golden.store import Golden
 from golden.writer import Writer
 from tests.gate.repositories import commit, digests, init, write
@@ -316,3 +319,51 @@ def test_a_base_that_gives_nothing_to_compare_with(toy: Toy, how: str, told: str
         against_base(toy.project, "s.py", toy.head(), toy.run, "HEAD")
     with pytest.raises(UsageError, match="--base nope"):
         against_base(toy.project, "s.py", toy.record(toy.folder / "runs/other", toy.project), toy.run, "nope")
+
+
+@pytest.mark.slow
+def test_coefficient_and_variable_together_are_told_apart_by_real_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real training in real processes: one thread more and another coefficient; the committed coefficient, run here, gives the golden."""
+    project = init(tmp_path / "pröject x")
+    commit(project, {"s.py": TRAINING, "src/coefficient.py": "A = 1.5\n"})
+    settings = Settings("toy", "s.py:toy", steps=2)
+
+    with Runs(project) as runs:
+
+        def run(arm: str, root: Path | None, keep: Sequence[int]) -> Outcome:
+            place = runs.place("cpu", "2", "toy", arm)
+            plain = Request.of(settings, device="cpu", profile="native", project=project, out=place.golden, report=place.report, root=root)
+            environment = profile.environment(os.environ, "native", "cpu", 0)
+            return runs.run(Path(sys.executable), replace(plain, root=root or project, keep=tuple(keep)), environment)
+
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        golden = run("golden", None, ()).open()
+        shutil.copytree(golden.folder, project / "goldens/toy")
+        golden = Golden.open(project / "goldens/toy")
+        commit(project, {".gitignore": ".gate\n"}, "Record the golden")
+        write(project, {"src/coefficient.py": "A = 2.5\n"})
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        head = run("head", None, ()).open()
+        changes = difference(golden.manifest.environment, head.manifest.environment)
+        finding = Inquest(golden, head, compare(golden, head), project, "s.py", changes, run).finding()
+    assert "variables.OMP_NUM_THREADS" in [change["path"] for change in changes]
+    assert finding.changed_sources == ("src/coefficient.py",)
+    assert (finding.verdict, finding.cause) == (Verdict.DRIFT, Cause.CODE)
+    assert arms(finding) == [("again", "identical"), ("base", "equals the golden")]
+
+
+TRAINING = """
+import torch
+from coefficient import A
+
+
+def toy(record):
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(record.steps):
+        loss = (model(torch.ones(1, 3)) * A).square().sum()
+        loss.backward()
+        optimizer.step()
+        record(loss=loss, model=model)
+        optimizer.zero_grad()
+"""
