@@ -120,8 +120,9 @@ def _parts(tensor: Tensor, path: str) -> Parts:
 
 def _described(tensor: Tensor) -> str:
     """``float32[3,4]``, with ``*`` for a dimension of no one size."""
-    sizes = ",".join(str(size) if isinstance(size, int) else "*" for size in tensor.shape)
-    return f"{name(tensor.dtype)}[{sizes}]"
+    with torch._C.DisableTorchFunctionSubclass():
+        sizes = ",".join(str(size) if isinstance(size, int) else "*" for size in tensor.shape)
+        return f"{name(tensor.dtype)}[{sizes}]"
 
 
 def _compressed(tensor: Tensor) -> Parts:
@@ -171,9 +172,11 @@ def _packed(tensor: Tensor, path: str) -> Tensor:
 
 def _subclass(tensor: Tensor, path: str) -> Parts:
     typed = cast("Any", tensor)
+    with torch._C.DisableTorchFunctionSubclass():
+        layout = tensor.layout
     if isinstance(tensor, MaskedTensor):
         return f"masked {_described(tensor)}", {"data": typed.get_data(), "mask": typed.get_mask()}
-    if tensor.layout is torch.jagged:
+    if layout is torch.jagged:
         inner = {"values": typed.values(), "offsets": typed.offsets(), "lengths": typed.lengths()}
         return f"jagged {_described(tensor)}", {key: value for key, value in inner.items() if value is not None}
     if any(base.__name__ == "DTensor" and base.__module__.startswith("torch.distributed.") for base in type(tensor).__mro__):
@@ -181,18 +184,18 @@ def _subclass(tensor: Tensor, path: str) -> Parts:
     if isinstance(tensor, Flattened):
         return _flattened(tensor)
     with torch._C.DisableTorchFunctionSubclass():
-        bare = tensor.as_subclass(Tensor)
-    if type(bare) is not Tensor or (plain(bare) and bare.numel() and not _addressed(bare)):
+        return type(tensor).__name__, {"tensor": _bare(tensor, path)}
+
+
+def _bare(tensor: Tensor, path: str) -> Tensor:
+    """The memory of a tensor without its class, whose code is not asked."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_conj() or tensor.is_neg():
+        return tensor.as_subclass(Tensor)
+    if tensor.numel() and not tensor.data_ptr():
         advice = "it wraps tensors that it does not name: give it __tensor_flatten__, or record what it holds"
         raise Refused(path, type(tensor).__name__, advice)
-    return type(tensor).__name__, {"tensor": bare}
-
-
-def _addressed(tensor: Tensor) -> bool:
-    try:
-        return tensor.data_ptr() != 0
-    except RuntimeError:
-        return False
+    memory = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return memory.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
 def _distributed(tensor: Tensor) -> Parts:
