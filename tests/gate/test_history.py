@@ -353,7 +353,7 @@ def test_a_repository_of_another_owner_says_how_to_allow_it(tmp_path: Path, monk
 
 
 def test_a_long_history_is_searched_in_seconds(tmp_path: Path) -> None:
-    """A thousand commits that each change a source, the one looked for being among the first: well under five seconds."""
+    """A thousand commits that each change a source, the one looked for being among the first: within ten seconds on a busy machine."""
     folder = init(tmp_path)
     stream = "".join(
         f"commit refs/heads/main\ncommitter A <a@b> {1_600_000_000 + n} +0000\ndata 1\nx\n"
@@ -367,4 +367,4 @@ def test_a_long_history_is_searched_in_seconds(tmp_path: Path) -> None:
     git(folder, "checkout", "-q", "main")
     begun = time.monotonic()
     assert found(folder, sources).commit == git(folder, "rev-list", "-1", "main~980")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 10
