@@ -244,7 +244,7 @@ def test_dynamic_dependencies_are_the_installed_project_s(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("said", "pins", "minor"),
     [
-        ({"distributions": {"NumPy": "2", "torch": "2", "Ruamel_Yaml": "1"}, "python": "3.11.7"}, {"numpy": "2", "ruamel-yaml": "1"}, "3.11"),
+        ({"distributions": {"NumPy": "2", "torch": "2", "A_b": "1"}, "python": "3.11.7"}, {"numpy": "2", "a-b": "1"}, "3.11"),
         ({}, {}, ""),
         ({"distributions": None, "python": None}, {}, ""),
     ],
