@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from golden import digest, files, manifest, stepfile, table
-from golden.errors import CorruptGolden, MissingGolden, StoreError
+from golden.errors import CorruptGolden, GoldenError, MissingGolden, StoreError
 from golden.leaf import Leaf
 from golden.manifest import Manifest, Step
 from golden.stepfile import StepFile
@@ -44,7 +44,7 @@ class Golden:
         identity: of the folder when it was read: another golden may be put in its place at any time.
     """
 
-    def __init__(self, folder: Path, known: Manifest, digests: npt.NDArray[np.uint64], identity: tuple[int, int]) -> None:
+    def __init__(self, folder: Path, known: Manifest, digests: npt.NDArray[np.uint64], identity: tuple[int, int, int]) -> None:
         self.folder, self.manifest = folder, known
         self._table, self._identity = digests, identity
         self._index = {step.step: index for index, step in enumerate(known.steps)}
@@ -65,7 +65,7 @@ class Golden:
             identity = _identity(folder)
             try:
                 golden = _read(folder, identity)
-            except (CorruptGolden, StoreError):
+            except GoldenError:  # also that there is none: the folder of a replaced golden is emptied
                 if _identity(folder) == identity:
                     raise
             else:
@@ -173,7 +173,7 @@ class Golden:
         """Maps a step file, unless another golden has taken the place of this one."""
         try:
             found = self._shape(step).file.read(self.file(step))
-        except (CorruptGolden, StoreError):
+        except GoldenError:
             self._same()
             raise
         self._same()
@@ -189,17 +189,18 @@ def same_bits(one: Golden, other: Golden) -> bool:
     return one.roots == other.roots
 
 
-def _identity(folder: Path) -> tuple[int, int]:
+def _identity(folder: Path) -> tuple[int, int, int]:
+    """What tells a folder from another that takes its place; the number of a removed one may be used again, at another time."""
     try:
         found = folder.stat()
     except FileNotFoundError:
         raise MissingGolden(f"{folder}: there is no golden here") from None
     except OSError as error:
         raise StoreError.of(error, folder) from error
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-def _read(folder: Path, identity: tuple[int, int]) -> Golden:
+def _read(folder: Path, identity: tuple[int, int, int]) -> Golden:
     names = _names(folder)
     known = manifest.read(folder)
     expected = {manifest.FILE, table.FILE, *(stepfile.name(step.step) for step in known.steps if step.kept)}
