@@ -22,7 +22,8 @@ STYLES = {
     Verdict.RECORDED: "green",
     Verdict.IDENTICAL: "green",
 }
-LONG = ("first", "path", "differences")  # columns that give way where a line is too long
+LONG = ("first", "path", "differences", "expected", "actual")  # columns that give way where a line is too long,
+LEAST = 12  # down to so many characters
 MOST = 20  # lines of a table of steps or differences
 WIDE = 72  # columns below which a table would be cut into letters
 ROOMY = 110  # columns from which paths have room
@@ -77,22 +78,23 @@ def steps(comparison: Comparison) -> Table:
 
 
 def differences(some: Sequence[Difference], width: int) -> Table:
-    """The first differences one by one, with their figures."""
+    """The first differences one by one, with their figures; both sides of each where there is room."""
     if width < WIDE:
         return _plain_lines([place(difference) for difference in some[:MOST]])
-    table = _table(("step", "path", "kind", "differing", "of", "max ULP", "first at", "expected", "actual"))
+    sides = ("expected", "actual") if width >= ROOMY else ()
+    table = _table(("step", "path", "kind", "differing", "max ULP", "first at", *sides))
     for found in some[:MOST]:
-        figures = [found.differing, found.elements, found.max_ulp, None if found.index is None else list(found.index)]
-        texts = ["" if figure is None else str(figure) for figure in figures]
-        cells = [str(found.step), found.path, found.kind.value, *texts, found.expected or "", found.actual or ""]
-        table.add_row(*map(_cell, cells))
+        part = "" if found.differing is None else f"{found.differing}/{found.elements}"
+        figures = (part, _figure(found.max_ulp), _figure(None if found.index is None else list(found.index)))
+        texts = (found.expected or "", found.actual or "") if sides else ()
+        table.add_row(*map(_cell, (str(found.step), found.path, found.kind.value, *figures, *texts)))
     return table
 
 
 def _table(headings: Sequence[str]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     for heading in headings:
-        table.add_column(Text(heading), no_wrap=heading not in LONG)
+        table.add_column(Text(heading), no_wrap=heading not in LONG, min_width=LEAST if heading in LONG else None)
     return table
 
 
@@ -115,6 +117,10 @@ def _plain_lines(lines: Iterable[str]) -> Table:
 
 def _cell(text: str) -> Text:
     return Text(plain(text), no_wrap=True, overflow="crop")
+
+
+def _figure(figure: object) -> str:
+    return "" if figure is None else str(figure)
 
 
 def _verdict(verdict: Verdict) -> Text:

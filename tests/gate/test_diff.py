@@ -276,7 +276,7 @@ def test_the_text_shows_facts_tables_and_what_to_do(tmp_path: Path, monkeypatch:
         "first step 1, phase loss, loss: bits 1 of 1 element differs, by 1 ULP at most; the first at []",
         "expected 0x3f000000 (0.5) actual 0x3f000001 (0.50000006)",
         "step loss model 1 1 2 1",
-        "2 model/w bits 1 6 1 [0, 1] 0x3f800000 0x3f800001",
+        "2 model/w bits 1/6 1 [0, 1] 0x3f800000 0x3f800001",
     ):
         assert fact in flat, fact
     assert lines[-1] == "drift: 0 of structure, 2 of bits. Next: gate verify, which finds the cause"
@@ -298,6 +298,16 @@ def test_the_text_is_never_wider_than_the_screen(tmp_path: Path, monkeypatch: py
     text = shown(result, monkeypatch, width)
     assert "drift" in text
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [72, 90, 110, 130])
+def test_a_path_can_be_told_in_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    long = {"optimizer/weight": np.zeros((9, 9, 9)), "optimizer/lr": np.float64(0.1).reshape(())}
+    other = {"optimizer/weight": np.ones((9, 9, 9)), "optimizer/lr": np.float64(0.2).reshape(())}
+    result = diff(golden(tmp_path / "a" / "digits", long), golden(tmp_path / "b" / "digits", other))
+    rows = [line.split() for line in shown(result, monkeypatch, width).splitlines() if line.startswith("1  ")][-2:]
+    assert [row[1] for row in rows] == ["optimizer/weight", "optimizer/lr"]
+    assert (rows[1][3], rows[1][5]) == ("1/1", "[]")
 
 
 def test_the_last_line_of_each_verdict_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
