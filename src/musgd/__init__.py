@@ -1,0 +1,5 @@
+"""MuSGD: momentum SGD with an orthogonalised half (Muon) for matrices."""
+
+from musgd.optimizer import MuSGD, param_groups
+
+__all__ = ["MuSGD", "param_groups"]
