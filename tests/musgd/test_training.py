@@ -114,6 +114,7 @@ class TestTensorLearningRate:
         assert [group["lr"].item() for group in optimizer.param_groups] == [0.125, 0.03125]
         assert lr.item() == 0.5
 
+    @pytest.mark.case("R12")
     @pytest.mark.parametrize("lr", [1, 0.1, torch.tensor(0.1), torch.tensor([0.1])], ids=["int", "float", "tensor", "one-element"])
     def test_r12_lr_keeps_its_type_through_steps_and_checkpoints(self, lr: Any, twins: type[Twins]) -> None:
         optimizer, loaded = MuSGD(twins.weights(*SHAPES), lr=lr, use_muon=True), MuSGD(twins.weights(*SHAPES))
