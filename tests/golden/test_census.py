@@ -262,7 +262,7 @@ def test_an_element_can_be_read_by_people_where_its_dtype_is_plain(text: str, na
 def test_a_hundred_million_differing_elements_are_counted_within_three_seconds() -> None:
     expected = np.zeros(10**8, np.uint32)
     actual = np.ones(10**8, np.uint32)
-    begun = time.perf_counter()
+    begun = time.process_time()  # of this process, which others may keep from its core
     found = census(expected, actual, "float32", (10**4, 10**4))
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 3
     assert (found.differing, found.max_ulp) == (10**8, 1)

@@ -216,9 +216,9 @@ def test_twenty_thousand_leaves_laid_out_otherwise_take_a_second_and_not_minutes
     entries = list(zip(leaves, data, strict=True))
     extra = [*entries, tensor("m/zz", ONES)]
     expected, actual = golden(tmp_path / "e", entries, kept=False), golden(tmp_path / "a", extra[1:], kept=False)
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = compare(expected, actual)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     assert [difference.path for difference in found.differences] == ["m/w0", "m/zz"]
 
 
