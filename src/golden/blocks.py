@@ -145,7 +145,7 @@ class Texts:
 
     Attributes:
         data: exact text of each in UTF-8.
-        written: places of those that are not as they were at the step before.
+        written: places of those that have changed since this was emptied.
     """
 
     def __init__(self, found: Sequence[Any]) -> None:
@@ -153,11 +153,10 @@ class Texts:
         self._types = [scalar.type for scalar in known]
         self._values = [_kept(value) for value in found]
         self.data = [scalar.text.encode() for scalar in known]
-        self.written = list(range(len(self.data)))
+        self.written = set(range(len(self.data)))
 
     def follow(self, found: Sequence[Any]) -> bool:
         """Whether these have the same types. If so, they are what is read next; only what is another object is written anew."""
-        self.written = []
         for place, (value, before) in enumerate(zip(found, self._values, strict=True)):
             if value is before:
                 continue
@@ -168,7 +167,7 @@ class Texts:
                 return False
             self._values[place] = _kept(value)
             self.data[place] = scalar.text.encode()
-            self.written.append(place)
+            self.written.add(place)
         return True
 
 

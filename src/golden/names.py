@@ -39,7 +39,7 @@ class Names:
         found: dict[int, tuple[weakref.ref[Tensor], Name]] = {}
         for phase, value in phases.items():
             for owner, module in _modules(phase, value, 0):
-                for name, parameter in _parameters(owner, module, "", 0):
+                for name, parameter in _parameters(owner, module, "", []):
                     found.setdefault(id(parameter), (weakref.ref(parameter), Name(owner, name)))
         earlier = {key: entry for key, entry in self._known.items() if entry[0]() is not None}
         self._known = {**earlier, **found}
@@ -63,13 +63,16 @@ def _modules(owner: str, value: Any, depth: int) -> Iterator[tuple[str, Module]]
             yield from _modules(f"{owner}.{index}", inner, depth + 1)
 
 
-def _parameters(owner: str, module: Module, prefix: str, depth: int) -> Iterator[tuple[str, Tensor]]:
+def _parameters(owner: str, module: Module, prefix: str, around: list[Module]) -> Iterator[tuple[str, Tensor]]:
     """``named_parameters(remove_duplicate=False)``, with an end for a Module that holds itself."""
-    if depth > _INNERMOST:
-        raise Refused(f"{owner}/{prefix[:-1]}", type(module).__name__, f"it lies inside {depth} other Modules, or holds itself")
+    if any(module is outer for outer in around) or len(around) >= _INNERMOST:
+        path, what = f"{owner}/{prefix[:-1]}", f"{type(module).__module__}.{type(module).__qualname__}"
+        raise Refused(path, what, f"it holds itself, or lies inside {_INNERMOST} others")
+    around.append(module)
     for name, parameter in module._parameters.items():
         if parameter is not None:
             yield f"{prefix}{name}", parameter
     for name, child in module._modules.items():
         if child is not None:
-            yield from _parameters(owner, child, f"{prefix}{name}.", depth + 1)
+            yield from _parameters(owner, child, f"{prefix}{name}.", around)
+    around.pop()

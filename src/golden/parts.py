@@ -6,7 +6,7 @@ value                                  recorded as
 anything with ``state_dict()``         ``state_dict``: what it returns, as a mapping
 torch.Generator                        ``Generator cpu``: its state
 numpy Generator, bit generator         ``Generator PCG64``: its state; RandomState by its bit generator
-random.Random                          ``Random``: its 625 words, gauss_next
+random.Random                          ``Random``: its 625 words, gauss_next; the system's generator has no state
 dataclass, namedtuple                  the class's name: its fields
 deque                                  ``deque maxlen=4``: its elements
 set, frozenset                         its elements, which have to be scalars, sorted by type and text: a set has no order of its own
@@ -59,7 +59,7 @@ def expansion(value: Any, path: str, names: Names) -> Callable[[Any], Parts | No
             return lambda optimizer: ("optimizer", renaming.named(optimizer, state(optimizer, path)))
         return lambda holder: ("state_dict", state(holder, path))
     for cls, rule in _RULES.items():
-        if isinstance(value, cls):
+        if isinstance(value, cls) and not isinstance(value, random.SystemRandom):
             return rule
     if isinstance(value, Set):
         return lambda members: _set(members, path)

@@ -127,14 +127,15 @@ class Plan:
         """Brings the sections up to date: those whose paths hang on names last, once the names are up to date."""
         hanging = [phase for phase in phases if phase in self._sections and self._sections[phase].named]
         stale = [phase for phase in phases if phase not in hanging and not self._holds(phase, phases[phase])]
-        if stale or self._moved(phases):
+        learnt = bool(stale) or self._moved(phases)
+        if learnt:
             self._names.learn(phases)
         for phase in stale:
             self._sections[phase] = Section(phase, phases[phase], self._names)
         self._follow_named(phases, hanging)
-        if self._moved(phases):  # a phase that holds optimizers and Modules
+        if not learnt and self._moved(phases):  # in a phase that holds optimizers and Modules
             self._names.learn(phases)
-            self._follow_named(phases, [phase for phase in phases if self._sections[phase].named])
+            self._follow_named(phases, hanging)
         self._parameters = self._identities(phases)
 
     def _follow_named(self, phases: Mapping[str, Any], hanging: Sequence[str]) -> None:

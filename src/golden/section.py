@@ -125,8 +125,9 @@ class Section:
         for place, array in zip(self._array_places, self._arrays.views, strict=True):
             self.put(place, array)
         if self._texts.written:
-            written = rows(digest(self._texts.data[place]) for place in self._texts.written)
-            self._rows[self._at(self._text_places, self._texts.written)] = written
+            written = list(self._texts.written)
+            self._rows[self._at(self._text_places, written)] = rows(digest(self._texts.data[place]) for place in written)
+            self._texts.written.clear()
         return self._rows
 
     def put(self, place: int, view: View) -> None:
