@@ -12,7 +12,7 @@ from gate import interpreter
 from gate.config import Config
 from gate.errors import GoldenError, UsageError
 from gate.interpreter import Interpreter
-from gate.layout import builds, golden_folder, shown_version
+from gate.layout import builds, golden_folder, shown_version, version_of
 from gate.progress import Progress
 from gate.requirements import Recorded
 from gate.row import Row
@@ -21,6 +21,7 @@ from gate.selection import Candidate
 from gate.verdict import Reason, Verdict
 from golden import manifest
 from golden import profile as profiles
+from golden.errors import CorruptGolden
 from golden.launch import steps_done
 from golden.settings import Request, Settings
 from golden.store import Golden
@@ -115,8 +116,8 @@ def row(candidate: Candidate, verdict: Verdict, *, version: str | None = None, *
     """A row of a candidate; `version` is the full version of its torch, where it is known."""
     settings, known = candidate.settings, version or candidate.torch
     torch = shown_version(candidate.hardware, known) if known else None
-    return Row(**{"against": "golden", "steps": settings.steps, **facts}, scenario=settings.name, golden=candidate.golden,
-               hardware=candidate.hardware, torch=torch, verdict=verdict)  # fmt: skip
+    usual = {"golden": candidate.golden, "against": "golden", "steps": settings.steps}
+    return Row(scenario=settings.name, hardware=candidate.hardware, torch=torch, verdict=verdict, **{**usual, **facts})
 
 
 def not_judged(candidate: Candidate, error: GoldenError, version: str | None = None) -> Row:
@@ -140,7 +141,7 @@ def prepare(means: Means, candidate: Candidate) -> Trial:
     asked = candidate.torch or usual(means).torch
     exact = golden_folder(candidate.root, candidate.hardware, asked, candidate.golden)
     likely = exact if exact.is_dir() else next(iter(builds(hardware, asked, candidate.golden)), exact)
-    golden = Golden.open(likely) if likely.is_dir() else None
+    golden = _opened(likely)
     python = interpreter.provide(
         candidate.torch,
         means.config,
@@ -151,8 +152,19 @@ def prepare(means: Means, candidate: Candidate) -> Trial:
     )
     folder = golden_folder(candidate.root, candidate.hardware, python.torch, candidate.golden)
     if folder != likely:
-        golden = Golden.open(folder) if folder.is_dir() else None
+        golden = _opened(folder)
     return Trial(candidate, means.config.root, candidate.hardware, python, folder, golden)
+
+
+def _opened(folder: Path) -> Golden | None:
+    """The golden in a folder, None where there is none."""
+    if not folder.is_dir():
+        return None
+    golden = Golden.open(folder)
+    known = golden.manifest
+    if (known.hardware, known.torch) != (folder.parent.parent.name, version_of(folder.parent)):
+        raise CorruptGolden(folder, f"was recorded on {known.hardware} under torch {known.torch}, and moved here. Record one here instead")
+    return golden
 
 
 def prepare_recording(means: Means, candidate: Candidate) -> Trial:

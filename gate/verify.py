@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gate import missing
 from gate.cause import Finding, Inquest, against_base, changed_sources
-from gate.errors import GoldenError, NoTorch
+from gate.errors import BaselineFailed, GoldenError, NoTorch, UsageError
 from gate.execution import Execution
 from gate.failure import failed
+from gate.history import Repository
 from gate.known import KnownAnswers
 from gate.machine import Machine
 from gate.resume import resumed
@@ -38,6 +40,8 @@ def verify(means: Means, wanted: Wanted, *, cause: bool = True) -> Results:
         KeyboardInterrupt: all processes have ended, and what they made is removed.
     """
     selection = to_verify(means.config, Machine.here(), wanted, _running(means))
+    if wanted.base is not None:
+        _check_base(means, wanted.base)
     if not selection.candidates:
         raise NothingChecked(_nothing(means, selection.left_out))
     with Runs(means.config.root) as runs:
@@ -76,6 +80,8 @@ class Judge:
         begun = time.perf_counter()
         try:
             judged = self._judge(item)
+        except UsageError:
+            raise
         except GoldenError as error:
             judged = not_judged(item.candidate, error, item.interpreter.torch)
         return replace(judged, seconds=time.perf_counter() - begun)
@@ -164,6 +170,12 @@ class Judge:
     def _honoured(self, trial: Trial) -> bool | None:
         """Whether this machine gives the portable profile's known answers; None where that profile does not hold."""
         return self.known.honoured(trial) if trial.profile == "portable" else None
+
+
+def _check_base(means: Means, revision: str) -> None:
+    """Raises UsageError where there is no such revision, before anything is run."""
+    with suppress(BaselineFailed):  # told in the row that needs it
+        Repository.of(means.config.root).named(revision)
 
 
 def difference(comparison: Comparison) -> dict[str, Any]:
