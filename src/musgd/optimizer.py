@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MUON = SGD = "momentum_buffer"
 HYBRID_SGD = "momentum_buffer_SGD"
+OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "use_muon", "maximize")
 
 
 class MuSGD(Optimizer):
@@ -136,8 +137,9 @@ class MuSGD(Optimizer):
         """Restore from pickle, deepcopy or a state_dict; the last may come from where `maximize` is unknown."""
         super().__setstate__(state)
         for group in self.param_groups:
-            for key, default in self.defaults.items():
-                group.setdefault(key, default)
+            # Not all of self.defaults: torch adds an entry of its own there on loading, and a resumed group must have a fresh one's keys.
+            for key in OPTIONS:
+                group.setdefault(key, self.defaults[key])
 
     def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
         """Update parameters of one group, device and dtype, which all have gradients."""

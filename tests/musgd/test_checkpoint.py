@@ -125,6 +125,13 @@ class TestStateDict:
         resumed.state[late[0]]["momentum_buffer"].neg_()
         assert not _same(optimizer, resumed, same_bits)
 
+    def test_a_loaded_group_has_the_keys_of_a_fresh_one(self, twins: type[Twins]) -> None:
+        """torch puts an entry of its own among the defaults on loading; it must not reach the groups."""
+        saved, loaded = _trained(twins, 2), MuSGD(twins.weights(*SHAPES), **OPTIONS)
+        keys = [set(group) for group in loaded.param_groups]
+        loaded.load_state_dict(saved.state_dict())
+        assert [set(group) for group in loaded.param_groups] == [set(group) for group in copy.deepcopy(saved).param_groups] == keys
+
     def test_a_momentum_of_none_starts_afresh(self, same_bits: SameBits, twins: type[Twins]) -> None:
         """torch.optim.SGD writes None where it had no momentum."""
         sgd = torch.optim.SGD(twins.weights(*SHAPES), lr=0.1)
