@@ -5,8 +5,8 @@ Shapes: B batch, C channels, H and W height and width, T tokens, D width of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,17 +34,71 @@ def digits_adamw(record: golden.Recorder) -> None:
     fit_digits(record, model, optimizer)
 
 
+def digits_resume(record: golden.Recorder) -> None:
+    """The digits again, checkpointed after each step; a process that resumes goes on from the checkpoint alone."""
+    model = convolutional().to(record.device)
+    optimizer = MuSGD(param_groups(model, weight_decay=5e-4), lr=0.1, momentum=0.8, nesterov=True)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=record.steps)
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)  # type: ignore[no-untyped-call]
+    images, labels = digit_images()
+    source = Batches(len(labels), 64)
+    saved = Checkpoint(record, {"model": model, "optimizer": optimizer, "scheduler": scheduler, "ema": ema, "source": source})
+    if record.first > 1:
+        saved.load()
+    for step in range(record.first, record.steps + 1):
+        if step > 1:
+            scheduler.step()  # before anything that reads the learning rate, so that a schedule which went astray is the first to differ
+        warm_up(optimizer, step)
+        index = source.draw()
+        loss = forward(record.device, model, images[index], labels[index])
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        ema.update_parameters(model)
+        record(
+            scheduler=scheduler,
+            batch=index,
+            loss=loss,
+            grads=golden.gradients(model),
+            optimizer=optimizer,
+            model=model,
+            ema=ema,
+        )
+        optimizer.zero_grad()
+        saved.save()
+
+
+class Checkpoint:
+    """The whole state of a training in one file of `record.folder`, torch's generators included."""
+
+    def __init__(self, record: golden.Recorder, parts: dict[str, Any]) -> None:
+        assert record.folder is not None
+        self.path = record.folder / "checkpoint.pt"
+        self.parts, self.device = parts, record.device
+
+    def save(self) -> None:
+        """Write the parts' state_dicts and the generators' states."""
+        states = {name: part.state_dict() for name, part in self.parts.items()}
+        torch.save({**states, "rng": torch.get_rng_state()}, self.path)
+
+    def load(self) -> None:
+        """Restore what `save` wrote."""
+        states = torch.load(self.path, map_location=self.device, weights_only=True)
+        for name, part in self.parts.items():
+            part.load_state_dict(states[name])
+        torch.set_rng_state(states["rng"].cpu())
+
+
 def fit_digits(record: golden.Recorder, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Train on `record.steps` batches of 64 digits; every phase stands in its order of execution."""
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=record.steps)
-    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)  # type: ignore[no-untyped-call]
     record.start(model=model, optimizer=optimizer, ema=ema, scheduler=scheduler)
     images, labels = digit_images()
-    for step, index in enumerate(batches(len(labels), 64, record.steps), start=1):
+    source = Batches(len(labels), 64)
+    for step in range(1, record.steps + 1):
         warm_up(optimizer, step)
-        with mixed(record.device):
-            logits = model(images[index].to(record.device))
-            loss = F.cross_entropy(logits, labels[index].to(record.device))
+        index = source.draw()
+        loss = forward(record.device, model, images[index], labels[index])
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         ema.update_parameters(model)
@@ -59,6 +113,12 @@ def fit_digits(record: golden.Recorder, model: nn.Module, optimizer: torch.optim
             scheduler=scheduler,
         )
         optimizer.zero_grad()
+
+
+def forward(device: torch.device, model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Cross entropy, float32 0-d, of images (B, 1, 8, 8) and labels (B,), brought to the device here."""
+    with mixed(device):
+        return F.cross_entropy(model(images.to(device)), labels.to(device))
 
 
 def text(record: golden.Recorder) -> None:
@@ -170,14 +230,27 @@ def warm_up(optimizer: torch.optim.Optimizer, step: int) -> None:
             group["momentum"] = 0.8 + 0.15 * min(step - 1, 5) / 5
 
 
-def batches(samples: int, size: int, steps: int) -> Iterator[Tensor]:
-    """`steps` batches of `size` indices, int64, epoch after epoch in an order drawn from torch's global generator."""
-    order = torch.empty(0, dtype=torch.int64)
-    for _ in range(steps):
-        if len(order) < size:
-            order = torch.randperm(samples)
-        yield order[:size]
-        order = order[size:]
+class Batches:
+    """`size` of `samples` indices at a time, int64, epoch after epoch in an order drawn from torch's global generator."""
+
+    def __init__(self, samples: int, size: int) -> None:
+        self.samples, self.size = samples, size
+        self.order = torch.empty(0, dtype=torch.int64)
+
+    def draw(self) -> Tensor:
+        """The next batch of indices (B,)."""
+        if len(self.order) < self.size:
+            self.order = torch.randperm(self.samples)
+        batch, self.order = self.order[: self.size], self.order[self.size :]
+        return batch
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is left of the epoch."""
+        return {"order": self.order}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Go on where that was saved."""
+        self.order = state["order"]
 
 
 def digit_images() -> tuple[Tensor, Tensor]:

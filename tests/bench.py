@@ -26,8 +26,8 @@ BEGIN, END = "<!-- begin: make bench -->", "<!-- end: make bench -->"
 BARE = """
 import importlib.util, sys, types
 import torch
-from golden import determinism
-determinism.prepare("cpu", 0, "portable")
+from golden import seeding
+seeding.prepare(0, "portable")
 sys.path[:0] = ["src"]
 spec = importlib.util.spec_from_file_location("scenarios", "goldens/scenarios.py")
 module = importlib.util.module_from_spec(spec)
@@ -85,7 +85,7 @@ def recording(tensors: int) -> Pairs:
     from torch import nn
 
     import golden
-    from golden.store import Writer
+    from golden.writer import Writer
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
