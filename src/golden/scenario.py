@@ -147,12 +147,12 @@ class Execution:
         """The scenario's function."""
         file, name = self.request.file, self.request.function
         if not file.is_file():
-            raise ScenarioFailed(f"{file}: there is no such file. Correct run = {self.request.run!r}.")
+            raise ScenarioFailed(f"there is no file {file}. Correct the scenario's run.")
         module = importlib.import_module(self.process.module)
         function = getattr(module, name, None)
         if not callable(function):
             known = [key for key, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__]
-            raise ScenarioFailed(f"{self.request.run}: there is no function {name!r} in it, {nearest(name, known)}")
+            raise ScenarioFailed(f"there is no function {name!r} in {file}, {nearest(name, known)}")
         found: Callable[[Any], object] = function
         return found
 
