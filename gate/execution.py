@@ -1,14 +1,17 @@
-"""Further runs of one trial, which look for the cause of a drift."""
+"""Runs trials side by side, and one trial once more under another name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gate.progress import Progress
+from gate.row import Row
 from gate.runs import Outcome, Runs
-from gate.trial import Trial
+from gate.trial import Means, Trial
+from gate.workers import cores, side_by_side
 
 
 class Execution:
@@ -40,3 +43,24 @@ class Execution:
         request = replace(trial.request, out=place.golden, report=place.report, root=root or trial.project, keep=tuple(keep))
         self.outcomes[arm] = trial.execute(self._runs, self._progress, request, arm)
         return self.outcomes[arm]
+
+
+def each(means: Means, runs: Runs, items: Iterable[Trial | Row], work: Callable[[Trial | Row], Row]) -> tuple[Row, ...]:
+    """The rows that `work` makes of items, in their order; CUDA trials one at a time, others side by side.
+
+    Raises:
+        BaseException: the first one that `work` raised. After an interrupt nothing of this command's runs is left.
+    """
+    try:
+        return tuple(
+            side_by_side(
+                items,
+                work,
+                jobs=means.jobs or cores(),
+                alone=lambda item: isinstance(item, Trial) and item.candidate.device == "cuda",
+                stop=runs.end,
+            )
+        )
+    except KeyboardInterrupt:  # nobody learns what was kept before
+        shutil.rmtree(runs.folder, ignore_errors=True)
+        raise

@@ -8,7 +8,7 @@ from typing import Any
 
 from gate.cause import changed_sources
 from gate.errors import GoldenError
-from gate.execution import Execution
+from gate.execution import Execution, each
 from gate.failure import failed
 from gate.layout import golden_folder
 from gate.machine import Machine
@@ -19,7 +19,6 @@ from gate.runs import Outcome, Runs
 from gate.selection import NothingChecked, Wanted, to_record
 from gate.trial import Means, Trial, not_judged, prepare_recording, prepared
 from gate.verdict import Verdict
-from gate.workers import cores, side_by_side
 from golden import environment
 from golden.aside import clear_leftovers
 from golden.compare import Comparison, compare
@@ -52,15 +51,9 @@ def record(means: Means, wanted: Wanted, reason: str | None) -> Results:
     with lock(means.config.goldens), Runs(means.config.root) as runs:
         clear_leftovers(means.config.goldens)
         recorder = Recorder(means, runs, reason)
-        rows = side_by_side(
-            prepared(means, selection.candidates, prepare_recording),
-            recorder.row,
-            jobs=means.jobs or cores(),
-            alone=lambda item: isinstance(item, Trial) and item.candidate.device == "cuda",
-            stop=runs.end,
-        )
+        rows = each(means, runs, prepared(means, selection.candidates, prepare_recording), recorder.row)
     warn(means)
-    return Results(tuple(rows), selection.left_out)
+    return Results(rows, selection.left_out)
 
 
 def warn(means: Means) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from gate import missing
 from gate.cause import Finding, Inquest, against_base, changed_sources
 from gate.errors import BaselineFailed, GoldenError, NoTorch, UsageError
-from gate.execution import Execution
+from gate.execution import Execution, each
 from gate.failure import failed
 from gate.history import Repository
 from gate.known import KnownAnswers
@@ -22,7 +22,6 @@ from gate.runs import Outcome, Runs
 from gate.selection import NothingChecked, Wanted, to_verify
 from gate.trial import Means, Trial, not_judged, prepare, prepared, settings_changes, usual
 from gate.verdict import Cause, Verdict
-from gate.workers import cores, side_by_side
 from golden import environment
 from golden.compare import Comparison, compare
 from golden.store import Golden
@@ -46,14 +45,8 @@ def verify(means: Means, wanted: Wanted, *, cause: bool = True) -> Results:
         raise NothingChecked(_nothing(means, selection.left_out))
     with Runs(means.config.root) as runs:
         judge = Judge(means, runs, wanted.base, cause)
-        rows = side_by_side(
-            prepared(means, selection.candidates, prepare),
-            judge.row,
-            jobs=means.jobs or cores(),
-            alone=lambda item: isinstance(item, Trial) and item.candidate.device == "cuda",
-            stop=runs.end,
-        )
-    return Results(tuple(rows), selection.left_out)
+        rows = each(means, runs, prepared(means, selection.candidates, prepare), judge.row)
+    return Results(rows, selection.left_out)
 
 
 @dataclass(frozen=True)
