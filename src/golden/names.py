@@ -27,6 +27,8 @@ class Name:
 class Names:
     """The names that are known: of the phases at hand before those of earlier steps, and of an earlier phase before a later one.
 
+    A parameter whose name another one has now has lost it.
+
     Holds parameters weakly: one that is gone takes its name with it. ``version`` grows whenever names may have changed.
     """
 
@@ -41,7 +43,8 @@ class Names:
             for owner, module in _modules(phase, value, 0):
                 for name, parameter in _parameters(owner, module, "", []):
                     found.setdefault(id(parameter), (weakref.ref(parameter), Name(owner, name)))
-        earlier = {key: entry for key, entry in self._known.items() if entry[0]() is not None}
+        taken = {name for _, name in found.values()}
+        earlier = {key: entry for key, entry in self._known.items() if entry[0]() is not None and entry[1] not in taken}
         self._known = {**earlier, **found}
         self.version += 1
 

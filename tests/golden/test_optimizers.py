@@ -75,6 +75,18 @@ def test_names_are_remembered_from_the_start() -> None:
     assert "optimizer/0.weight/momentum_buffer" in leaves(plan, optimizer=optimizer)
 
 
+def test_a_parameter_whose_module_was_replaced_has_lost_its_name() -> None:
+    net = model()
+    optimizer = SGD(net.parameters(), lr=0.1, momentum=0.9)
+    stepped(net, optimizer)
+    plan = Plan()
+    read(plan, optimizer=optimizer, model=net)
+    net[1] = nn.Linear(3, 1, bias=False)
+    assert texts(plan, optimizer=optimizer, model=net)["optimizer/group0/params"] == '["0.weight", "0.bias", "group0/2"]'
+    optimizer.add_param_group({"params": net[1].parameters()})
+    assert texts(plan, optimizer=optimizer, model=net)["optimizer/group1/params"] == '["1.weight"]'
+
+
 def test_the_first_module_that_has_a_parameter_names_it() -> None:
     net = model()
     optimizer = SGD(net.parameters(), lr=0.1)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from golden import paths
 from golden.errors import Refused
 
-ATOMS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.binary(max_size=3) | st.complex_numbers()
+NUMBERS = st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
+ATOMS = st.none() | st.binary(max_size=3) | NUMBERS
 WORDS = st.text(st.sampled_from("ab/~:(), 01\"'int"), max_size=8)
 KEYS = ATOMS | WORDS | st.tuples(ATOMS | WORDS, ATOMS | WORDS)
 

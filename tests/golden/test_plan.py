@@ -119,6 +119,7 @@ def half(run: Run) -> None:
 
 MUTATIONS: dict[str, Callable[[Run], object]] = {
     "nothing": lambda run: None,
+    "step": lambda run: run.step(),
     "values": lambda run: run.model[2].weight.data.add_(1),
     "one bit": lambda run: run.model[1].num_batches_tracked.add_(1),
     "no grads": lambda run: run.model.zero_grad(),
@@ -189,18 +190,16 @@ def anew(names: Names, phases: dict[str, Any]) -> Any:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.sampled_from(sorted(MUTATIONS)), min_size=1, max_size=8), st.booleans())
-def test_a_plan_sees_after_any_changes_what_a_walk_anew_sees(changes: list[str], training: bool) -> None:
+@given(st.lists(st.sampled_from(sorted(MUTATIONS)), min_size=1, max_size=8))
+def test_a_plan_sees_after_any_changes_what_a_walk_anew_sees(changes: list[str]) -> None:
     run, names = Run(), Names()
     plan = Plan(names)
     read(plan, **run.phases())
     for change in changes:
         try:
             MUTATIONS[change](run)
-        except (AttributeError, KeyError, IndexError, RuntimeError, TypeError):
+        except (AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError):
             continue  # an earlier change took away what this one changes
-        if training and change == "nothing":
-            run.step()
         seen = read(plan, **run.phases())
         expected = anew(names, run.phases())
         assert [leaf.line() for leaf in seen.leaves] == [leaf.line() for leaf in expected.leaves]
@@ -349,4 +348,4 @@ def test_ten_times_the_tensors_take_about_ten_times_the_time() -> None:
 
     tensors = [torch.full((1,), random.random()) for _ in range(50_000)]
     few = min(seconds(tensors[:5_000]) for _ in range(3))
-    assert seconds(tensors) < 30 * few
+    assert seconds(tensors) < 60 * few

@@ -53,4 +53,4 @@ def test_a_hundred_thousand_views_of_one_buffer_take_no_quadratic_time() -> None
         return time.thread_time() - began
 
     seconds(1000)
-    assert seconds(100_000) < 40 * max(seconds(10_000), 0.002)
+    assert seconds(100_000) < 60 * max(seconds(10_000), 0.002)

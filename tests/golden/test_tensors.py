@@ -307,6 +307,7 @@ def test_a_parameter_is_the_tensor_it_is_whether_it_needs_a_gradient_or_not() ->
     assert same(read(a=nn.Parameter(values, requires_grad=False)), read(a=values))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_distributed_tensor_is_its_local_bytes_placements_and_mesh(tmp_path: Any) -> None:
     if not torch.distributed.is_available():
         pytest.skip("torch was built without torch.distributed")
