@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from golden.aside import aside, clear_leftovers
 from golden.errors import GoldenError, UsageError
@@ -19,9 +19,10 @@ from golden.keys import CHECKS, DEVICES, PROFILES, STORES
 from golden.launch import MAIN, Children
 from golden.profile import environment
 from golden.project import find
-from golden.publish import publish
 from golden.settings import Report, Request, Settings
-from golden.store import Golden
+
+if TYPE_CHECKING:
+    from golden.store import Golden
 
 USAGE, NOT_JUDGED, FAULT, INTERRUPTED = 2, 3, 70, 130
 
@@ -84,6 +85,9 @@ def _run(options: argparse.Namespace) -> int:
         ended = children.run(Path(sys.executable), request, environment(os.environ, options.profile, device, settings.seed), None)
         if ended.report.status != "ok":
             return _explain(ended.report)
+        from golden.publish import publish  # what numpy is missing for was told by now
+        from golden.store import Golden
+
         _print_roots(Golden.open(folder))
         if out:
             publish(out, options.out.absolute())

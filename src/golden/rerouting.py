@@ -2,7 +2,8 @@
 
 The rule of names: the standard library and golden are never shadowed by a project. Every other name is looked up in the scenario's
 folder, the root and the root's `src`, in that order, and then where the interpreter would look anyway; so the tree under test goes
-before an installed copy of it. A project's own `random.py` can be imported only from within a package.
+before an installed copy of it (but, as Python has it, a folder without `__init__.py` after an installed package). A project's own
+`random.py` can be imported only from within a package.
 
 Project files are compiled from their source each time, without a bytecode cache read or written: an edit of equal length within a
 second would run the old code, and a run would write into the project. All other modules keep theirs.

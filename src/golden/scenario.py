@@ -24,10 +24,10 @@ from golden.launch import EX_IOERR, beside
 from golden.process import Process
 from golden.profile import variables
 from golden.settings import Report, Request
-from golden.writer import Writer
 
 if TYPE_CHECKING:
     from golden.observed import Observed
+    from golden.writer import Writer
 
 FAILED, INTERRUPTED, FAULT = 3, 130, 70
 
@@ -125,7 +125,8 @@ class Execution:
         try:
             import torch
 
-            import golden.observed  # noqa: F401
+            import golden.observed
+            import golden.writer  # noqa: F401
         except Exception as error:
             traceback.print_exc()
             told = f"{sys.executable} does not hold what golden needs: {type(error).__name__}: {error}"
@@ -139,6 +140,7 @@ class Execution:
 
     def _recorder(self, folder: Path) -> tuple[Writer, Observed]:
         from golden.observed import Observed
+        from golden.writer import Writer
 
         writer = Writer(self.request.out)
         return writer, Observed(writer.add, self.request, folder, beside(self.request.report, ".progress"))
