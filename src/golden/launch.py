@@ -101,11 +101,11 @@ class Children:
             process.wait()
         finally:
             code = self._bury(process)
+            report = _report(request, code)
+            for passing in (".progress", ".journal", ".report.part"):
+                beside(request.report, passing).unlink(missing_ok=True)
         if self._ending:
             raise KeyboardInterrupt
-        report = _report(request, code)
-        for passing in (".progress", ".journal"):
-            beside(request.report, passing).unlink(missing_ok=True)
         return Ended(code, report, time.perf_counter() - start)
 
     def end(self) -> None:
