@@ -28,7 +28,7 @@ class Staging:
 
     def __init__(self, most: int = ROUND) -> None:
         self._most = most
-        self._buffer = torch.empty(0, dtype=torch.uint8, device="cpu")
+        self._buffer = _buffer(0, pinned=False)
 
     def fetch(self, found: Iterable[tuple[int, Tensor]]) -> Iterator[tuple[int, View]]:
         """The bytes of plain tensors on any devices.
@@ -53,8 +53,7 @@ class Staging:
 
     def _round(self, batch: Sequence[tuple[int, Tensor]], total: int) -> Iterator[tuple[int, View]]:
         if self._buffer.numel() < total:
-            pinned = any(tensor.is_cuda for _, tensor in batch)
-            self._buffer = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=pinned)
+            self._buffer = _buffer(total, pinned=any(tensor.is_cuda for _, tensor in batch))
         places = []
         start = 0
         for _, tensor in batch:
@@ -75,6 +74,11 @@ class Staging:
             source = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
             target.copy_(source[begin : begin + span], non_blocking=True)
         return target.data_ptr()
+
+
+def _buffer(nbytes: int, *, pinned: bool) -> Tensor:
+    with torch.inference_mode(mode=False):  # a buffer made in inference mode could be written nowhere else
+        return torch.empty(nbytes, dtype=torch.uint8, device="cpu", pin_memory=pinned)
 
 
 def _span(tensor: Tensor) -> int:

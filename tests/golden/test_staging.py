@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
+from golden.generators import states
 from golden.memory import whole
+from golden.plan import Plan
 from golden.staging import Staging
+from tests.golden.states import read, same
 
 TENSORS = [
     torch.arange(5, dtype=torch.int16),
@@ -37,5 +42,60 @@ def test_a_round_holds_no_more_than_it_may() -> None:
     assert staging._buffer.numel() <= 4096
 
 
+def test_a_buffer_made_in_inference_mode_is_written_outside_of_it() -> None:
+    staging = Staging()
+    with torch.inference_mode():
+        assert len(list(staging.fetch(enumerate(TENSORS)))) == len(TENSORS)
+    seen = {number: bytes(whole(view)) for number, view in staging.fetch(enumerate(TENSORS))}
+    assert seen == {number: logical(tensor) for number, tensor in enumerate(TENSORS)}
+
+
 def test_nothing_is_copied_where_nothing_is_asked_for() -> None:
     assert list(Staging().fetch([])) == []
+
+
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@CUDA
+@pytest.mark.cuda
+def test_a_state_on_a_device_has_the_digests_that_it_has_on_the_host() -> None:
+    state: dict[str, Any] = {str(number): tensor for number, tensor in enumerate(TENSORS)}
+    state |= {"conj": torch.tensor([1 + 2j]).conj(), "sparse": torch.eye(3).to_sparse(), "last": torch.ones(1, 3, 2, 2)}
+    state["last"] = state["last"].to(memory_format=torch.channels_last)
+    there = {key: value.to("cuda") for key, value in state.items()}
+    plan = Plan()
+    for _ in range(2):
+        assert (read(plan, s=there).digests == read(s=state).digests).all()
+        assert [leaf.line() for leaf in read(plan, s=there).leaves] == [leaf.line() for leaf in read(s=state).leaves]
+    there["0"].add_(1)
+    assert not same(read(plan, s=there), read(s=state))
+
+
+@CUDA
+@pytest.mark.cuda
+def test_a_module_that_moves_to_the_device_and_back_keeps_its_leaves() -> None:
+    plan = Plan()
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    before = read(plan, model=model)
+    assert same(before, read(plan, model=model.cuda()))
+    assert same(before, read(plan, model=model.cpu()))
+
+
+@CUDA
+@pytest.mark.cuda
+def test_work_that_is_still_queued_is_waited_for() -> None:
+    tensor = torch.zeros(1 << 20, device="cuda")
+    for _ in range(200):
+        tensor.add_(1)
+    assert same(read(a=tensor), read(a=torch.full((1 << 20,), 200.0)))
+
+
+@CUDA
+@pytest.mark.cuda
+def test_the_generator_of_the_device_is_recorded_beside_that_of_the_host() -> None:
+    device = torch.device("cuda")
+    before = read(rng=states(device))
+    assert "rng/cuda" in {leaf.full for leaf in before.leaves}
+    torch.rand(1, device=device)
+    assert not same(before, read(rng=states(device)))
