@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import sys
@@ -127,14 +128,22 @@ def _explain(report: Report) -> int:
     return _fail(FAULT if report.reason == "fault" else NOT_JUDGED, f"{report.reason}: {report.message}")
 
 
-def _execute(options: argparse.Namespace) -> int:
+def _execute(options: argparse.Namespace) -> NoReturn:
     from golden.process import die_with
 
     if options.parent is not None:
         die_with(options.parent)
     from golden.scenario import execute
 
-    return execute(options.request)
+    _leave(execute(options.request))
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process: as always but for taking torch down, which takes a second, and where a library's crash would say nothing."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _environment(options: argparse.Namespace) -> int:
