@@ -73,7 +73,7 @@ class Checkpoint:
     def __init__(self, record: golden.Recorder, parts: dict[str, Any]) -> None:
         assert record.folder is not None
         self.path = record.folder / "checkpoint.pt"
-        self.parts, self.device = parts, record.device
+        self.parts = parts
 
     def save(self) -> None:
         """Write the parts' state_dicts and the generators' states."""
@@ -82,10 +82,10 @@ class Checkpoint:
 
     def load(self) -> None:
         """Restore what `save` wrote."""
-        states = torch.load(self.path, map_location=self.device, weights_only=True)
+        states = torch.load(self.path, map_location="cpu", weights_only=True)  # each part brings its own to its device
         for name, part in self.parts.items():
             part.load_state_dict(states[name])
-        torch.set_rng_state(states["rng"].cpu())
+        torch.set_rng_state(states["rng"])
 
 
 def fit_digits(record: golden.Recorder, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
