@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from traceback import FrameSummary, StackSummary, TracebackException
 
@@ -9,6 +10,7 @@ from golden.errors import GoldenError
 from golden.tree import PACKAGE
 
 _OURS = f"{PACKAGE}/"
+_FIRST = (_OURS, importlib.__file__)  # what comes before the scenario's first frame
 _IMPORTS = "<frozen importlib."
 
 
@@ -45,7 +47,7 @@ def _chain(told: TracebackException | None, raised: BaseException | None) -> Ite
 
 def _trimmed(frames: list[FrameSummary], ends_in_ours: bool) -> list[FrameSummary]:
     kept = [frame for frame in frames if not frame.filename.startswith(_IMPORTS)]
-    while kept and kept[0].filename.startswith(_OURS):
+    while kept and kept[0].filename.startswith(_FIRST):
         del kept[0]
     while ends_in_ours and kept and kept[-1].filename.startswith(_OURS):
         del kept[-1]

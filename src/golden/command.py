@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--steps", type=int, metavar="N", help="how many steps")
     run.add_argument("--seed", type=int, metavar="N", help="seed of torch, CUDA, numpy and Python")
     run.add_argument("--store", choices=STORES, help="keep tensors or digests (by default tensors up to 64 KiB a step)")
-    run.add_argument("--parameters", type=json.loads, metavar="JSON", help="what the scenario gets as record.parameters")
+    run.add_argument("--parameters", type=_parsed, metavar="JSON", help="what the scenario gets as record.parameters")
     execute = _add(commands, "execute", _execute, "execute a request in this process, as gate does it")
     execute.add_argument("request", type=Path, help="the request's file")
     execute.add_argument("--parent", type=int, metavar="PID", help="end when this process ends")
@@ -71,6 +71,13 @@ def _add(commands: Any, name: str, function: Any, summary: str) -> argparse.Argu
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     parser.set_defaults(command=function)
     return parser
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}") from None
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -478,6 +478,7 @@ def test_a_file_that_cannot_be_loaded_is_told(run: Runner, file: str, said: str,
     assert said in failure.message
     assert (failure.traceback or "\n").rstrip().split("\n")[-1].startswith(last)
     assert (failure.traceback is None) == (not last)
+    assert "importlib" not in (failure.traceback or "")
 
 
 def test_leaving_by_exit_once_all_is_recorded_is_returning(run: Runner) -> None:
