@@ -43,7 +43,7 @@ def offer(golden: Golden, root: Path, target: Path, reason: str | None) -> Publi
         CorruptGolden: the run's golden is not whole, or, without a reason, what stands there is not.
         StoreError: the disk or its permissions; what stood there is whole.
     """
-    old = _standing(target, reason)
+    old = check_standing(target, reason)
     comparison = compare(old, golden, limit=1000) if old else Comparison()
     if old and comparison.identical and _settings(old) == _settings(golden):
         return Published(Verdict.IDENTICAL, old)
@@ -68,8 +68,12 @@ def size(root: Path) -> int:
     return sum(path.lstat().st_size for path in root.rglob("*") if path.is_file())
 
 
-def _standing(target: Path, reason: str | None) -> Golden | None:
-    """The golden that stands in a place; a corrupt one counts as none where a reason allows to replace it."""
+def check_standing(target: Path, reason: str | None) -> Golden | None:
+    """The golden that stands in a place; a corrupt one counts as none where a reason allows to replace it.
+
+    Raises:
+        CorruptGolden: what stands there is not whole, and there is no reason.
+    """
     try:
         return Golden.open(target)
     except MissingGolden:

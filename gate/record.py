@@ -6,19 +6,19 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gate.cause import changed_sources
+from gate.cause import changed_sources, decide
 from gate.errors import GoldenError
 from gate.execution import Execution, each
 from gate.failure import failed
 from gate.layout import golden_folder
 from gate.machine import Machine
-from gate.publication import MOST, Published, offer, size
+from gate.publication import MOST, Published, check_standing, offer, size
 from gate.resume import resumed
 from gate.row import Arm, Results, Row
 from gate.runs import Outcome, Runs
 from gate.selection import NothingChecked, Wanted, to_record
 from gate.trial import Means, Trial, not_judged, prepare_recording, prepared
-from gate.verdict import Verdict
+from gate.verdict import Cause, Verdict
 from golden import environment
 from golden.aside import clear_leftovers
 from golden.compare import Comparison, compare
@@ -86,6 +86,7 @@ class Recorder:
         return replace(row, seconds=time.perf_counter() - begun)
 
     def _record(self, trial: Trial) -> Row:
+        check_standing(trial.folder, self.reason)
         arms = Execution(trial, self.runs, self.means.progress)
         first = arms.run("", None, ())
         if not first.ok:
@@ -103,7 +104,7 @@ class Recorder:
                 return failed(trial, self.runs, halves.outcome)
             if not halves.comparison.identical:
                 return self._unequal(trial, first, halves.outcome, halves.comparison, halves.told(trial))
-        return self._offer(trial, first, golden)
+        return self._offer(trial, first, golden, Arm("again", "identical", again.seconds))
 
     def _unequal(self, trial: Trial, one: Outcome, other: Outcome, comparison: Comparison, told: str) -> Row:
         kept = [self.runs.keep(outcome) for outcome in (one, other)]
@@ -117,13 +118,13 @@ class Recorder:
             arms=(Arm("again", "differs", other.seconds),),
         )
 
-    def _offer(self, trial: Trial, outcome: Outcome, golden: Golden) -> Row:
+    def _offer(self, trial: Trial, outcome: Outcome, golden: Golden, again: Arm) -> Row:
         root, version = self.means.config.goldens, outcome.report.torch
         target = golden_folder(root, trial.hardware, version, trial.candidate.golden)
         published = offer(golden, root, target, self.reason)
         facts = told(published, golden)
         if published.verdict is Verdict.DRIFT:
-            facts["run"] = trial.shown(self.runs.keep(outcome))
+            facts |= {"run": trial.shown(self.runs.keep(outcome)), "arms": (again,)}
         return trial.row(published.verdict, version=version, **facts)
 
 
@@ -134,10 +135,14 @@ def told(published: Published, golden: Golden) -> dict[str, Any]:
     if published.old is None or published.comparison.identical:
         return {}
     old, new = published.old.manifest, golden.manifest
+    changes = tuple(environment.difference(old.environment, new.environment))
+    sources = changed_sources(old.sources, new.sources, str(new.scenario["run"]).rpartition(":")[0])
+    kept = published.verdict is Verdict.DRIFT
     return {
-        "message": None if published.verdict is Verdict.UPDATED else "The golden was kept. If the bits were meant to move, say why.",
+        "cause": (decide(bool(sources), bool(changes)) or Cause.UNKNOWN) if kept else None,
+        "message": "The golden was kept: replacing it takes a reason." if kept else None,
         "first": published.comparison.first,
         "comparison": published.comparison,
-        "environment_changes": tuple(environment.difference(old.environment, new.environment)),
-        "changed_sources": changed_sources(old.sources, new.sources, str(new.scenario["run"]).rpartition(":")[0]),
+        "environment_changes": changes,
+        "changed_sources": sources,
     }
