@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gate.errors import ConfigurationError, UsageError
+from gate.errors import ConfigurationError, Unconfigured, UsageError
 from gate.version import agrees, valid
 from golden.keys import nearest, shown
 from golden.settings import Settings, check_pairs
@@ -64,7 +64,8 @@ def find(start: Path) -> Config:
     """The configuration that holds for a folder: of the nearest pyproject.toml, there or above, with a table [tool.gate].
 
     Raises:
-        ConfigurationError: there is none, or it is wrong; names the file, the key and the nearest known one.
+        Unconfigured: there is none.
+        ConfigurationError: it is wrong; names the file, the key and the nearest known one.
     """
     start = start.resolve()
     for folder in (start, *start.parents):
@@ -73,8 +74,9 @@ def find(start: Path) -> Config:
             document = _read(file)
             if "gate" in _table(file, document, "tool"):
                 return _check(file, document)
-    raise ConfigurationError(
-        f"No pyproject.toml with a table [tool.gate] in {start} or above it. Write one into the project's folder:\n\n{EXAMPLE}"
+    raise Unconfigured(
+        f"No pyproject.toml with a table [tool.gate] in {start} or above it. "
+        f"Let gate init write one, or write it into the project's folder:\n\n{EXAMPLE}"
     )
 
 

@@ -24,6 +24,7 @@ from gate.progress import Progress
 from gate.version import agrees
 
 MARKER = "gate-environment.json"
+_BUILDING = ".building-"  # begins the name of a folder in which one is made
 _FORMAT = 1
 
 
@@ -149,11 +150,35 @@ def remove(environment: Environment) -> None:
     shutil.rmtree(environment.folder)
 
 
+def leftovers(home: Path) -> list[Path]:
+    """Environments half made or half removed, by killed processes, and those whose interpreter is gone. Some may be in the making."""
+    found = [path for path in sorted(home.iterdir()) if path.is_dir() and not path.is_symlink()] if home.is_dir() else []
+    return [path for path in found if path.name.startswith(_BUILDING) or not (path.name.startswith(".") or _whole(path))]
+
+
+def clear(leftover: Path) -> bool:
+    """Removes a leftover, unless a process makes that environment at present; says whether it is gone."""
+    key = leftover.name.removeprefix(_BUILDING).rpartition("-")[0] if leftover.name.startswith(_BUILDING) else leftover.name
+    with (leftover.parent / f".{key}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if leftover.name.startswith(_BUILDING) or not _whole(leftover):  # it may have become whole by now
+            shutil.rmtree(leftover, ignore_errors=True)
+    return not leftover.exists()
+
+
+def _whole(folder: Path) -> bool:
+    """Whether it looks like an environment, of whatever format."""
+    return (folder / MARKER).is_file() and (folder / "bin" / "python").exists()
+
+
 def _build(home: Path, recipe: Recipe, progress: Progress) -> Environment:
     target = home / recipe.key
-    for leftover in home.glob(f".building-{recipe.key}-*"):  # of a killed process: we hold the lock
+    for leftover in home.glob(f"{_BUILDING}{recipe.key}-*"):  # of a killed process: we hold the lock
         shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f".building-{recipe.key}-", dir=home, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=f"{_BUILDING}{recipe.key}-", dir=home, ignore_cleanup_errors=True) as name:
         aside = Path(name) / "environment"
         variables = installer.environment(os.environ, home.parent / "uv" if home == _fallback() else None)
         with progress.task(f"installing torch {recipe.torch} for Python {recipe.python}") as tell:

@@ -4,6 +4,7 @@
 GoldenError                 golden.errors; `reason` is the verdict's reason
 ├── UsageError              golden.errors; exit code 2
 │   └── ConfigurationError  pyproject.toml says something that gate does not take
+│       └── Unconfigured    there is none that speaks of gate
 ├── NoTorch                 no interpreter with the torch that was asked for
 ├── NoAccelerator           no device of the kind that was asked for
 └── BaselineFailed          the state to compare with cannot be had from version control
@@ -18,11 +19,15 @@ from typing import ClassVar
 
 from golden.errors import GoldenError, UsageError
 
-__all__ = ["BaselineFailed", "ConfigurationError", "GoldenError", "NoAccelerator", "NoTorch", "UsageError"]
+__all__ = ["BaselineFailed", "ConfigurationError", "GoldenError", "NoAccelerator", "NoTorch", "Unconfigured", "UsageError"]
 
 
 class ConfigurationError(UsageError):
     """The configuration is wrong; the message names the file and the key."""
+
+
+class Unconfigured(ConfigurationError):
+    """No pyproject.toml here or above has a table [tool.gate]."""
 
 
 class NoTorch(GoldenError):

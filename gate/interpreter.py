@@ -131,12 +131,17 @@ def provide(
     return _made(version, config, progress, requires, recorded or Recorded())
 
 
-def _made(version: str, config: Config, progress: Progress, requires: Sequence[str], recorded: Recorded) -> Interpreter:
+def recipe(version: str, config: Config, progress: Progress, requires: Sequence[str], recorded: Recorded) -> Recipe:
+    """What uv would make an environment of; arguments as for `provide`. Raises NoTorch where uv is needed to tell, and is not there."""
     base, python = _base(recorded, progress)
     backend = os.environ.get("UV_TORCH_BACKEND", "")
-    recipe = Recipe(version, base, python, wanted(config, requires, progress.say), recorded.pins, backend)
+    return Recipe(version, base, python, wanted(config, requires, progress.say), recorded.pins, backend)
+
+
+def _made(version: str, config: Config, progress: Progress, requires: Sequence[str], recorded: Recorded) -> Interpreter:
+    made_of = recipe(version, config, progress, requires, recorded)
     home = environments.home(os.environ, progress.say)
-    environment = environments.find(home, recipe) or environments.make(home, recipe, progress)
+    environment = environments.find(home, made_of) or environments.make(home, made_of, progress)
     return Interpreter(environment.interpreter, environment.torch, Source.MADE, environment.python)
 
 

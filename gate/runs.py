@@ -13,6 +13,7 @@ The newest 20 are kept, older ones removed unless somebody works in them.
 
 from __future__ import annotations
 
+import calendar
 import fcntl
 import os
 import re
@@ -194,13 +195,29 @@ def halves(request: Request, first: Place, second: Place) -> tuple[Request, Requ
 
 def prune(folder: Path, kept: int = KEPT) -> None:
     """Removes all but the newest runs, save those that somebody works in; what has no run's name is not touched."""
-    for path in sorted(_runs(folder), reverse=True)[kept:]:
-        try:
-            lock = _locked(path)
-        except OSError:  # in use, gone, or not ours to touch
-            continue
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
+    for path in newest_first(folder)[kept:]:
+        discard(path)
+
+
+def newest_first(folder: Path) -> list[Path]:
+    """The folders of all runs; what has no run's name is none."""
+    return sorted(_runs(folder), reverse=True)
+
+
+def discard(run: Path) -> bool:
+    """Removes a run's folder, unless somebody works in it; says whether it is gone."""
+    try:
+        lock = _locked(run)
+    except OSError:  # in use, gone, or not ours to touch
+        return False
+    shutil.rmtree(run, ignore_errors=True)
+    os.close(lock)
+    return not run.exists()
+
+
+def made(run: Path) -> float:
+    """When a run began, in seconds since 1970, by its name."""
+    return calendar.timegm(time.strptime(run.name.partition("Z")[0], "%Y%m%dT%H%M%S"))
 
 
 def _runs(folder: Path) -> Iterator[Path]:

@@ -54,16 +54,23 @@ def clear_leftovers(root: Path) -> tuple[Path, ...]:
     Raises:
         StoreError: if something cannot be removed.
     """
-    cleared = []
+    cleared = leftovers(root)
     try:
-        for path in sorted(root.iterdir()) if root.is_dir() else ():
-            if PATTERN.fullmatch(path.name) and path.is_dir() and not path.is_symlink() and not _alive(path):
-                put_back(path)
-                shutil.rmtree(path)
-                cleared.append(path)
+        for path in cleared:
+            put_back(path)
+            shutil.rmtree(path)
     except OSError as error:
         raise StoreError.of(error, root) from error
-    return tuple(cleared)
+    return cleared
+
+
+def leftovers(root: Path) -> tuple[Path, ...]:
+    """The folders aside of processes that are gone. Raises StoreError where that cannot be told."""
+    try:
+        found = [path for path in sorted(root.iterdir()) if PATTERN.fullmatch(path.name)] if root.is_dir() else []
+        return tuple(path for path in found if path.is_dir() and not path.is_symlink() and not _alive(path))
+    except OSError as error:
+        raise StoreError.of(error, root) from error
 
 
 def put_back(outer: Path) -> None:
