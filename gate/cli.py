@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -175,6 +175,37 @@ def diff_command(expected: Path, actual: Path, target: str | None) -> int:
     return result.exit_code
 
 
+@cli.command("doctor", epilog=manual.DOCTOR)
+@click.option("--clean", is_flag=True, help="Remove leftovers of killed commands, old kept runs, environments no golden here needs.")
+@click.option("--dry-run", is_flag=True, help="With --clean: only say what would be removed.")
+@click.option("--days", type=click.FloatRange(min=0), metavar="N", help="With --clean: from what age a kept run is old. Default: 7.")
+@_json
+def doctor_command(clean: bool, dry_run: bool, days: float | None, target: str | None) -> int:
+    """Says what this machine can judge, and how to get the rest. Exit code 3 where gate verify cannot do all its work here."""
+    from gate import bulletin, doctor, progress
+
+    where = _checked(target)
+    if clean:
+        swept = doctor.sweep(Path.cwd(), dry=dry_run, days=days)
+        return _show(swept.text(), swept.as_json(), where)
+    if dry_run or days is not None:
+        raise UsageError("--dry-run and --days go with --clean: gate doctor --clean --dry-run")
+    found = doctor.examine(Path.cwd(), progress.choose(sys.stderr))
+    return _show(bulletin.text(found), found.as_json(), where, found.exit_code)
+
+
+@cli.command("init", epilog=manual.INIT)
+@click.argument("script", required=False, metavar="[SCRIPT]", type=_PATH)
+@_json
+def init_command(script: Path | None, target: str | None) -> int:
+    """Sets a project up from its training script, which is read, not run. Never overwrites."""
+    from gate import init
+
+    where = _checked(target)
+    done = init.init(Path.cwd(), script)
+    return _show(done.text(), done.as_json(), where)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The one door: runs a command and turns every error into a message and an exit code.
 
@@ -243,6 +274,13 @@ def _folder(path: Path | None, root: Path) -> Path | None:
         return None
     here, there = Path.cwd() / path, root / path
     return Path(os.path.normpath(here if here.exists() or not there.parent.exists() else there))
+
+
+def _show(text: str, document: Mapping[str, Any], target: Target, code: int = 0) -> int:
+    if not target.standard:
+        put(text)
+    target.write(document)
+    return code
 
 
 def _finish(results: Results, target: Target) -> int:

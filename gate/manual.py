@@ -33,3 +33,16 @@ Examples:
   gate diff goldens/cpu/torch-2.13.0/digits .gate/runs/ID/cpu/torch-2.13.0/digits
   gate diff A B --json -
 """
+
+DOCTOR = """\b
+Examples:
+  gate doctor                            what can be judged here, and how to get the rest
+  gate doctor --clean --dry-run          what takes space for nothing
+  gate doctor --clean --days 0           remove it, every kept run too
+"""
+
+INIT = """\b
+Examples:
+  gate init                              find the script here that trains
+  gate init train.py
+"""
