@@ -15,7 +15,7 @@ from gate.publication import offer
 from gate.record import told, warn
 from gate.row import Results, Row
 from gate.selection import Candidate
-from gate.trial import Means, not_judged, row, settings_changes
+from gate.trial import Means, row, settings_changes
 from gate.verdict import Reason, Verdict
 from gate.version import valid
 from golden.aside import clear_leftovers
@@ -73,7 +73,7 @@ def _row(means: Means, settings: Settings, folder: Path, reason: str | None) -> 
     try:
         judged = _adopt(means, candidate, Golden.open(folder), reason)
     except GoldenError as error:
-        judged = not_judged(candidate, error)
+        judged = row(candidate, Verdict.NOT_JUDGED, reason=Reason(error.reason), message=str(error))
     return replace(judged, seconds=time.perf_counter() - begun)
 
 

@@ -41,8 +41,12 @@ class Execution:
         trial = self._trial
         place = self._runs.place(trial.hardware, trial.interpreter.torch, trial.candidate.settings.name, arm)
         request = replace(trial.request, out=place.golden, report=place.report, root=root or trial.project, keep=tuple(keep))
-        self.outcomes[arm] = trial.execute(self._runs, self._progress, request, arm)
-        return self.outcomes[arm]
+        self.outcomes[arm] = outcome = trial.execute(self._runs, self._progress, request, arm)
+        for change in () if arm else outcome.report.flags:
+            earlier, later = change["between"]
+            told = f"{change['path']} was {change['expected']} at {earlier} and is {change['actual']} at {later}"
+            self._progress.say(f"{trial.title}: {told}; what was built before may not follow it")
+        return outcome
 
 
 def each(means: Means, runs: Runs, items: Iterable[Trial | Row], work: Callable[[Trial | Row], Row]) -> tuple[Row, ...]:

@@ -21,7 +21,7 @@ from gate.selection import Candidate
 from gate.verdict import Reason, Verdict
 from golden import manifest
 from golden import profile as profiles
-from golden.errors import CorruptGolden
+from golden.errors import CorruptGolden, StoreError
 from golden.launch import steps_done
 from golden.settings import Request, Settings
 from golden.store import Golden
@@ -121,8 +121,18 @@ def row(candidate: Candidate, verdict: Verdict, *, version: str | None = None, *
 
 
 def not_judged(candidate: Candidate, error: GoldenError, version: str | None = None) -> Row:
-    """The row of a candidate that an error kept from being judged."""
-    return row(candidate, Verdict.NOT_JUDGED, version=version, reason=Reason(error.reason), message=str(error))
+    """The row of a candidate that an error kept from being judged, with what to do about it."""
+    message = f"{str(error).rstrip('.')}. {_advice(candidate, error)}" if _advice(candidate, error) else str(error)
+    return row(candidate, Verdict.NOT_JUDGED, version=version, reason=Reason(error.reason), message=message)
+
+
+def _advice(candidate: Candidate, error: GoldenError) -> str:
+    """What to do about errors that do not say it themselves."""
+    if isinstance(error, CorruptGolden):
+        return f'Restore it from version control, or record it anew: gate record {candidate.golden} --update --reason "..."'
+    if isinstance(error, StoreError):
+        return "Free space there or correct the permissions, and run again."
+    return ""
 
 
 def usual(means: Means) -> Interpreter:
@@ -163,7 +173,7 @@ def _opened(folder: Path) -> Golden | None:
     golden = Golden.open(folder)
     known = golden.manifest
     if (known.hardware, known.torch) != (folder.parent.parent.name, version_of(folder.parent)):
-        raise CorruptGolden(folder, f"was recorded on {known.hardware} under torch {known.torch}, and moved here. Record one here instead")
+        raise CorruptGolden(folder, f"was recorded on {known.hardware} under torch {known.torch}, and moved here")
     return golden
 
 
