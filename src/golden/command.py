@@ -157,9 +157,12 @@ def _environment(options: argparse.Namespace) -> int:
     device = options.device or "cpu"
     if not options.here:
         _again(["environment", "--device", device, "--profile", options.profile], options.profile, device)
+    from golden.distributions import baseline
     from golden.environment import collect
+    from golden.seeding import prepare
 
-    _print(collect(device, options.profile))
+    prepare(0, options.profile)  # as a run's process is, or switches and modules would seem to differ
+    _print(collect(device, options.profile, baseline()))
     return 0
 
 

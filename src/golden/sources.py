@@ -139,8 +139,9 @@ class Watcher:
         """
         kept = {path: content for path, content in self._inputs().items() if path not in self._written and not content.binary}
         with self._deaf():
-            now = {path: read_content(self.tree.root / path) for path in kept}
-        return tuple(sorted(path for path, content in kept.items() if now[path] != content or path in self._torn))
+            touched = [path for path in kept if self._changed(self.tree.root / path) >= self._began]
+            changed = {path for path in touched if read_content(self.tree.root / path) != kept[path]}
+        return tuple(sorted(changed | (self._torn & kept.keys())))
 
     def _inputs(self) -> dict[str, Content]:
         self._merge()
@@ -196,7 +197,7 @@ class Watcher:
         when = time.monotonic_ns()
         if place.foreign:
             self._foreign.add(place.path)
-        elif content.binary and self._changed_since_began(file):
+        elif content.binary and self._changed(file) > self._began:
             self._written[place.path] = when
             content = None
         else:
@@ -218,12 +219,13 @@ class Watcher:
         except ValueError:
             return None
 
-    def _changed_since_began(self, file: Path) -> bool:
-        # By the time of the last change of any kind, which nothing but a clock can set.
+    @staticmethod
+    def _changed(file: Path) -> float:
+        """When a file, or anything the system knows of it, changed last: a time that nothing but a clock can set. Gone: now."""
         try:
-            return file.stat().st_ctime_ns > self._began
+            return file.stat().st_ctime_ns
         except FileNotFoundError:
-            return True
+            return float("inf")
 
     def _forked(self) -> None:
         if self._on:

@@ -196,6 +196,19 @@ def test_an_interpreter_without_torch_is_told(project: Path, tmp_path: Path) -> 
     assert ended.code == 3
 
 
+def test_a_device_that_is_not_here_is_told(project: Path) -> None:
+    """A request for CUDA where there is none is no failure of the scenario's."""
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("a CUDA device is here")
+    ended = fresh(request(project, "goldens/scenarios.py:good", project / ".gate/cuda", device="cuda"))
+    assert ended.code == 3
+    assert ended.report.reason == "no-accelerator"
+    assert ended.report.torch == torch.__version__
+    assert "finds no CUDA device here" in ended.report.message
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "said"),
     [

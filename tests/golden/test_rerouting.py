@@ -201,7 +201,7 @@ sys.meta_path.insert(0, Finder)
 
 def test_setuptools_editable_installs_lead_to_the_other_root(project: Path, base: Path) -> None:
     """The finder that setuptools itself writes for a package whose folder has another name is re-routed."""
-    pytest.importorskip("setuptools", reason="setuptools writes the finder")
+    pytest.importorskip("setuptools", "70.1", reason="setuptools writes the finder")
     table = '[project]\nname = "widget"\nversion = "1"\n[tool.setuptools]\npackages = ["widget"]\npackage-dir = {widget = "code"}\n'
     for root, value in ((project, "head"), (base, "base")):
         write(root, {"pyproject.toml": table, "code/__init__.py": f"v = {value!r}\n", "code/part.py": "from . import v\n"})

@@ -553,17 +553,6 @@ def test_a_first_half_that_saves_nothing_is_told(run: Runner, tmp_path: Path) ->
     assert "saved nothing in record.folder by the end of step 2" in failure.message
 
 
-def test_a_device_that_is_not_here_is_told(run: Runner) -> None:
-    """A request for CUDA where there is none is no failure of the scenario's."""
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("a CUDA device is here")
-    done = run("good", device="cuda", profile="native")
-    assert done.code == 70  # the variables of a CUDA run are not those of this process
-    assert done.failure.reason == "fault"
-
-
 def test_a_wrong_environment_is_a_fault_of_ours(run: Runner) -> None:
     """A process that was not started under its profile must not give a golden: hash seed 0 is not that of seed 1."""
     done = run("good", seed=1)
