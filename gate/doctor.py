@@ -44,7 +44,7 @@ def examine(start: Path, progress: Progress) -> Diagnosis:
             torch=Torch(torch.version, torch.why, cuda.result() if cuda else None),
             profile=profile.result(),
             project=project,
-            history=_history(config.root if config else start, config),
+            history=history(config.root if config else start, config),
             storage=storage.result(),
         )
 
@@ -123,7 +123,7 @@ def _project(config: Config, machine: Machine, version: str, cache: Path | None)
     return Project(config.root, "", tuple(judged), tuple(prospect.others(config, machine, judged, cache)), disk.size(config.goldens))
 
 
-def _history(folder: Path, config: Config | None) -> History:
+def history(folder: Path, config: Config | None) -> History:
     """What git knows; a drift is traced to its commit through it."""
     try:
         repository = Repository.of(folder)
