@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
-from musgd.update import Coefficients, Form, Inputs, Scale, is_laid_like, is_matrix, laid_like, prepare, write
+from musgd.bucket import Bucket, Gradients, Name, Split, are
+from musgd.coefficients import Coefficients, Live
+from musgd.device import Device, is_captured
+from musgd.groups import check_gradients, check_options, check_parameters
+from musgd.prepared import Momenta, Prepared, choose, precision
+from musgd.recording import LaunchError, Recording, owned, record
+from musgd.replay import GroupStatus, OnFallback, Replays
+from musgd.update import Form, Inputs, Scale, Tensors, is_laid_like, is_matrix, laid_like, prepare, write
 
 if TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT, StateDict
 
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MUON = SGD = "momentum_buffer"
 HYBRID_SGD = "momentum_buffer_SGD"
+OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "use_muon", "maximize")
+ATTRIBUTES = ("muon", "sgd", "scale", "capture_orthogonalization", "capture_updates", "on_fallback")
 OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "use_muon", "maximize")
 
 
@@ -29,6 +37,8 @@ class MuSGD(Optimizer):
 
     State of a parameter, in its dtype and layout: `momentum_buffer` (of the Muon half, or an SGD group's own) and, in a hybrid group,
     `momentum_buffer_SGD`. `muon`, `sgd` and `scale` are attributes, neither group entries nor part of the state_dict.
+
+    On CUDA a step can be recorded once and replayed with the same bits: see `capture_updates`, `replay_status` and `release`.
     """
 
     def __init__(
@@ -44,6 +54,9 @@ class MuSGD(Optimizer):
         *,
         scale: Scale = "matrix",
         maximize: bool = False,
+        capture_orthogonalization: bool = False,
+        capture_updates: bool = False,
+        on_fallback: OnFallback = "warn",
     ) -> None:
         """Set up the groups; the first step makes the state.
 
@@ -60,6 +73,9 @@ class MuSGD(Optimizer):
             scale: Where a convolution's rows and columns are read from for sqrt(max(1, rows / columns)): "matrix" (first dimension, the
                 rest) or "kernel" (the last two dimensions).
             maximize: Climb along the gradient.
+            capture_orthogonalization: Record the orthogonalisation as a CUDA graph and replay it, with the eager bits.
+            capture_updates: The same for everything but the learning rate and the last write; much faster.
+            on_fallback: What a step does that cannot be replayed: "warn" (once a reason) and go on eagerly, or "raise" before it starts.
 
         Raises:
             ValueError: An option out of its range, or a parameter of a dtype that cannot be trained.
@@ -69,9 +85,15 @@ class MuSGD(Optimizer):
                 raise ValueError(f"MuSGD: {name} is {weight}, must be at least 0")
         if scale not in get_args(Scale):
             raise ValueError(f"MuSGD: scale is {scale!r}, must be one of {', '.join(map(repr, get_args(Scale)))}")
+        if on_fallback not in get_args(OnFallback):
+            raise ValueError(f"MuSGD: on_fallback is {on_fallback!r}, must be one of {', '.join(map(repr, get_args(OnFallback)))}")
         self.muon = muon
         self.sgd = sgd
         self.scale: Scale = scale
+        self.capture_orthogonalization = capture_orthogonalization
+        self.capture_updates = capture_updates
+        self.on_fallback: OnFallback = on_fallback
+        self._forget()
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "nesterov": nesterov, "use_muon": use_muon}
         super().__init__(params, {**options, "maximize": maximize})
 
@@ -81,10 +103,11 @@ class MuSGD(Optimizer):
         Raises:
             ValueError: As at construction; the group is then not added.
         """
+        self.release()
         super().add_param_group(param_group)
         group = self.param_groups.pop()
-        _check_options(group, len(self.param_groups))
-        _check_parameters(group, len(self.param_groups))
+        check_options(group, len(self.param_groups))
+        check_parameters(group, len(self.param_groups))
         if isinstance(group["lr"], Tensor):
             # Schedulers fill a tensor in place: groups that shared one would follow the last schedule.
             group["lr"] = group["lr"].detach().clone()
@@ -113,12 +136,32 @@ class MuSGD(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        gradients = [[p.grad for p in group["params"]] for group in self.param_groups]
         for i, group in enumerate(self.param_groups):
-            _check_gradients(group, i)
-        for group in self.param_groups:
-            for params in _buckets(group["params"]):
-                self._update(group, params)
+            check_gradients(group, i, gradients[i])
+        work = [
+            (group, bucket, bucket.pick(gradients[i]))
+            for i, group in enumerate(self.param_groups)
+            for bucket in self._buckets(i, group["params"], gradients[i])
+        ]
+        if self.capture_updates or self.capture_orthogonalization:
+            # All that may fail, or take memory, comes before anything has moved.
+            ready = [self._ready(*each) for each in work]
+        else:
+            ready = [None] * len(work)
+        for (group, bucket, g), recorded in zip(work, ready, strict=True):
+            write(bucket.params, self._updates(group, bucket, g, recorded), float(group["lr"]))
         return loss
+
+    def replay_status(self) -> list[GroupStatus]:
+        """What became of replay, one entry a group, device and dtype that has been stepped since a capture flag was set."""
+        return self._replays.status()
+
+    def release(self) -> None:
+        """Give up every recording and its memory. The next step records anew, unless the capture flags have been unset."""
+        self._replays.release()
+        self._splits.clear()
+        self._current.clear()
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         """Load what `state_dict` returned, here or in another implementation with these state keys.
@@ -130,112 +173,132 @@ class MuSGD(Optimizer):
             state.update({key: value.clone() for key, value in state.items() if isinstance(value, Tensor)})
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle and deepcopy keep."""
-        return {**super().__getstate__(), "muon": self.muon, "sgd": self.sgd, "scale": self.scale}
+        """What pickle and deepcopy keep: no recordings."""
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in ATTRIBUTES}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from pickle, deepcopy or a state_dict; the last may come from where `maximize` is unknown."""
+        if "_replays" in self.__dict__:
+            self.release()
         super().__setstate__(state)
+        if "_replays" not in self.__dict__:
+            self._forget()
         for group in self.param_groups:
             # Not all of self.defaults: torch adds an entry of its own there on loading, and a resumed group must have a fresh one's keys.
             for key in OPTIONS:
                 group.setdefault(key, self.defaults[key])
 
-    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        """Update parameters of one group, device and dtype, which all have gradients."""
-        coefficients = Coefficients(group["momentum"], group["weight_decay"], self.muon, self.sgd)
-        form = Form(group["use_muon"], group["nesterov"], group["weight_decay"] != 0, group["maximize"], self.scale)
-        inputs = self._inputs(params, form.use_muon)
-        with torch.autocast(params[0].device.type, enabled=False):
-            updates = prepare(inputs, coefficients, form)
-        write(params, updates, float(group["lr"]))
+    def _forget(self) -> None:
+        """Begin without recordings."""
+        self._replays = Replays()
+        self._splits: dict[int, Split] = {}
+        self._current: dict[Name, tuple[Bucket, int, Prepared]] = {}
+        self._states: list[dict[str, Any]] = []
 
-    def _inputs(self, params: list[Tensor], use_muon: bool) -> Inputs:
-        matrices = [p for p in params if use_muon and is_matrix(p)]
-        return Inputs(
-            W=params,
-            g=[laid_like(p.grad, p) for p in params if p.grad is not None],
-            m=[self._momentum(p, MUON) for p in matrices],
-            v=[self._momentum(p, HYBRID_SGD if use_muon else SGD) for p in params],
-        )
+    def _buckets(self, i: int, params: list[Tensor], gradients: Gradients) -> list[Bucket]:
+        split = self._splits.get(i)
+        if split is None or not split.holds(params, gradients):
+            split = self._splits[i] = Split(i, params, gradients)
+        return split.buckets
 
-    def _momentum(self, p: Tensor, key: str) -> Tensor:
-        """The momentum of that name, in the layout that the parameter has now."""
+    def _ready(self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor]) -> Prepared | Recording | None:
+        """The recording that does this bucket's step, made now where it is missing; None to do it eagerly."""
+        form = self._form(group)
+        if not self.capture_updates:
+            return self._orthogonalization(bucket, gradients, form)
+        last, generation, prepared = self._current.get(bucket.name, (None, 0, None))
+        unmoved = last is bucket and generation == self._replays.generation and are(list(self.state.values()), self._states)
+        if prepared is not None and unmoved and prepared.fits(form) and not is_captured():
+            return prepared
+        return self._whole(group, bucket, gradients, form)
+
+    def _whole(self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor], form: Form) -> Prepared | None:
+        def key() -> Hashable:
+            return "updates", bucket.facts(), self._momenta(bucket, form).facts(), form, precision()
+
+        def make(device: Device) -> Prepared:
+            inputs = self._inputs(bucket, gradients, form)
+            return Prepared.make(device, inputs, self._momenta(bucket, form), self._coefficients(group), form)
+
+        prepared = self._replays.find(bucket, key, make, self.on_fallback)
+        if prepared is not None:
+            self._current[bucket.name] = bucket, self._replays.generation, prepared
+            self._states = list(self.state.values())
+        return prepared
+
+    def _orthogonalization(self, bucket: Bucket, gradients: list[Tensor], form: Form) -> Recording | None:
+        matrices = [p for p in bucket.params if form.use_muon and is_matrix(p)]
+
+        def key() -> Hashable:
+            return "orthogonalization", tuple((p.shape, p.stride()) for p in matrices), form, precision()
+
+        def make(device: Device) -> Recording:
+            preparation = choose(self._inputs(bucket, gradients, form), form)
+            orthogonalize, u = preparation.orthogonalize, owned(preparation.blank())
+            with torch.inference_mode(False), torch.no_grad(), torch.autocast(u[0].device.type, enabled=False):
+                return record(device, lambda: orthogonalize(u), u, [])
+
+        return self._replays.find(bucket, key, make, self.on_fallback) if matrices else None
+
+    def _updates(
+        self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor], recorded: Prepared | Recording | None
+    ) -> list[Tensor]:
+        """What the bucket's weights move by, before the learning rate; its momenta have advanced."""
+        if isinstance(recorded, Prepared):
+            try:
+                updates = recorded.replay(gradients, self._coefficients(group))
+            except LaunchError as failure:
+                self._fail(bucket, recorded, failure)
+            else:
+                self._replays.replayed(bucket)
+                return updates
+        form = self._form(group)
+        preparation = choose(self._inputs(bucket, gradients, form), form)
+
+        def orthogonalize(u: Tensors) -> list[Tensor]:
+            if isinstance(recorded, Recording):
+                try:
+                    o = recorded.replay(u)
+                except LaunchError as failure:
+                    self._fail(bucket, recorded, failure)
+                else:
+                    self._replays.replayed(bucket)
+                    return o
+            return preparation.orthogonalize(u)
+
+        with torch.autocast(bucket.params[0].device.type, enabled=False):
+            live = Live(bucket.params[0].device, bucket.params[0].dtype)
+            live.write(self._coefficients(group))
+            return prepare(preparation, live, orthogonalize)
+
+    def _fail(self, bucket: Bucket, recorded: Prepared | Recording, failure: LaunchError) -> None:
+        self._replays.drop(bucket, recorded)
+        self._replays.fall_back(bucket, failure, self.on_fallback)
+
+    def _form(self, group: dict[str, Any]) -> Form:
+        return Form(group["use_muon"], group["nesterov"], group["weight_decay"] != 0, group["maximize"], self.scale)
+
+    def _coefficients(self, group: dict[str, Any]) -> Coefficients:
+        return Coefficients(group["momentum"], group["weight_decay"], self.muon, self.sgd)
+
+    def _inputs(self, bucket: Bucket, gradients: list[Tensor], form: Form) -> Inputs:
+        tensors = self._momenta(bucket, form).tensors
+        matrices = len(tensors) - len(bucket.params)
+        g = [laid_like(g, p) for g, p in zip(gradients, bucket.params, strict=True)]
+        return Inputs(bucket.params, g, tensors[:matrices], tensors[matrices:])
+
+    def _momenta(self, bucket: Bucket, form: Form) -> Momenta:
+        """The bucket's momenta, made where they are missing, in the layout that the parameters have now."""
+        matrices = [p for p in bucket.params if form.use_muon and is_matrix(p)]
+        keys = [MUON] * len(matrices) + [HYBRID_SGD if form.use_muon else SGD] * len(bucket.params)
+        for p, key in zip([*matrices, *bucket.params], keys, strict=True):
+            self._lay(p, key)
+        return Momenta.of([self.state[p] for p in [*matrices, *bucket.params]], keys)
+
+    def _lay(self, p: Tensor, key: str) -> None:
         state = self.state[p]
         momentum: Tensor | None = state.get(key)
         if momentum is None or not is_laid_like(momentum, p):
-            with torch.inference_mode(False):
+            with torch.inference_mode(False), torch.no_grad():
                 # -0.0 is the identity of addition (0.0 is not: 0.0 + -0.0 is 0.0), so that the first v is the gradient bit for bit.
-                momentum = state[key] = torch.full_like(p, -0.0, requires_grad=False) if momentum is None else laid_like(momentum, p)
-        return momentum
-
-
-def param_groups(module: nn.Module, **options: Any) -> list[dict[str, Any]]:
-    """Split a module's parameters as usual: weights of 2 and 4 dimensions hybrid, norms, biases and the rest SGD without decay.
-
-    Args:
-        module: Every parameter of it is in one of the groups, frozen ones too, shared ones once.
-        options: Entries for both groups (`lr`, `momentum`, ...); `weight_decay` is for the hybrid group alone.
-
-    Returns:
-        At most two groups, hybrid first; a group that would be empty is left out.
-    """
-    hybrid: list[Tensor] = []
-    rest: list[Tensor] = []
-    for owner, name, p in _parameters(module):
-        is_weight = "bias" not in name and not isinstance(owner, (nn.LayerNorm, nn.RMSNorm))
-        (hybrid if is_weight and p.dim() in (2, 4) else rest).append(p)
-    groups = [
-        {**options, "params": hybrid, "use_muon": True},
-        {**options, "params": rest, "use_muon": False, "weight_decay": 0.0},
-    ]
-    return [group for group in groups if group["params"]]
-
-
-def _parameters(module: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
-    """Each parameter once: the module that holds it first, its name there, itself."""
-    seen: set[Tensor] = set()
-    for owner in module.modules():
-        for name, p in owner.named_parameters(recurse=False):
-            if p not in seen:
-                seen.add(p)
-                yield owner, name, p
-
-
-def _buckets(params: Iterable[Tensor]) -> list[list[Tensor]]:
-    """Parameters with gradients by device and dtype, in order, but matrices first."""
-    buckets: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-    for p in params:
-        if p.grad is not None:
-            buckets.setdefault((p.device, p.dtype), []).append(p)
-    return [sorted(bucket, key=is_matrix, reverse=True) for bucket in buckets.values()]
-
-
-def _check_options(group: dict[str, Any], index: int) -> None:
-    lr = group["lr"]
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError(f"MuSGD: lr of group {index} is a tensor of shape {tuple(lr.shape)}, must have one element")
-    for name in ("lr", "weight_decay"):
-        if not group[name] >= 0:
-            raise ValueError(f"MuSGD: {name} of group {index} is {group[name]}, must be at least 0")
-    if not 0 <= group["momentum"] < 1:
-        raise ValueError(f"MuSGD: momentum of group {index} is {group['momentum']}, must be in [0, 1)")
-
-
-def _check_parameters(group: dict[str, Any], index: int) -> None:
-    for i, p in enumerate(group["params"]):
-        if (p.is_floating_point() or p.is_complex()) and p.dtype not in DTYPES:
-            names = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-            raise ValueError(f"MuSGD: {_place(group, index, i)} is {str(p.dtype).removeprefix('torch.')}; convert it to one of {names}")
-
-
-def _check_gradients(group: dict[str, Any], index: int) -> None:
-    for i, p in enumerate(group["params"]):
-        if p.grad is not None and p.grad.layout != torch.strided:
-            raise ValueError(f"MuSGD: {_place(group, index, i)} has a sparse gradient; make it dense (for an embedding: sparse=False)")
-
-
-def _place(group: dict[str, Any], index: int, i: int) -> str:
-    """How to find a parameter: by name where torch was given names, else by position."""
-    name = f" {group['param_names'][i]!r}" if "param_names" in group else ""
-    return f"parameter {i}{name} of group {index}, shape {tuple(group['params'][i].shape)},"
+                state[key] = torch.full_like(p, -0.0, requires_grad=False) if momentum is None else laid_like(momentum, p)

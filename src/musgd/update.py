@@ -7,16 +7,20 @@ Sources: P1 (the update and its constants), P2 (PyTorch's documentation); see do
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
+from musgd.coefficients import Live
+
 Scale = Literal["matrix", "kernel"]
 Tensors = list[Tensor] | tuple[Tensor, ...]
+Orthogonalize = Callable[[Tensors], list[Tensor]]
 
 EPSILON = 1e-7
 
@@ -39,23 +43,6 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Coefficients:
-    """The numbers of one preparation, which may be others at every step.
-
-    Attributes:
-        beta: Decay of both momenta a step.
-        decay: Weight decay lambda, on the SGD half alone.
-        muon: Weight of the orthogonalised half.
-        sgd: Weight of the SGD half.
-    """
-
-    beta: float
-    decay: float
-    muon: float
-    sgd: float
-
-
-@dataclass(frozen=True)
 class Form:
     """What decides which operations a preparation consists of, and so seldom changes.
 
@@ -74,22 +61,74 @@ class Form:
     scale: Scale
 
 
-def prepare(inputs: Inputs, c: Coefficients, form: Form) -> list[Tensor]:
+class Preparation(Protocol):
+    """One way to compute the updates of a group's tensors; its three parts follow one another."""
+
+    @property
+    def orthogonalize(self) -> Orthogonalize:
+        """What makes o of u: a function of the tensors given alone, which holds nothing of the inputs but their shapes."""
+        ...
+
+    def blank(self) -> list[Tensor]:
+        """Zeros in place of u."""
+        ...
+
+    def advance(self, c: Live) -> tuple[list[Tensor], list[Tensor]]:
+        """Advance the momenta; return the updates of the SGD half, and u for the Muon half (empty where there is none)."""
+        ...
+
+    def combine(self, updates: list[Tensor], o: list[Tensor], c: Live) -> None:
+        """Add muon times o to the updates of the matrices. May change o."""
+        ...
+
+
+def prepare(preparation: Preparation, c: Live, orthogonalize: Orthogonalize | None = None) -> list[Tensor]:
     """Advance both momenta by one step and return what the weights have to move by, before the learning rate.
 
-    A function of its arguments alone. Returns one tensor a parameter, with its dtype, shape and layout; in an SGD group without
-    Nesterov these ARE the momenta, so the caller must not write to them.
+    Args:
+        preparation: What to compute. Its tensors and c are all that decides.
+        c: The numbers of this step.
+        orthogonalize: Stands in for the preparation's own; must give its bits.
+
+    Returns:
+        One tensor a parameter, with its dtype, shape and layout; in an SGD group without Nesterov these ARE the momenta, so the caller
+        must not write to them.
     """
-    g = torch._foreach_neg(inputs.g) if form.maximize else inputs.g
-    q = sgd_half(inputs.W, g, inputs.v, c, form)
-    if not form.use_muon:
-        return list(q)
-    updates = times(q, c.sgd)
-    if inputs.m:
-        o = muon_half(g[: len(inputs.m)], inputs.m, c, form)
-        torch._foreach_mul_(o, number(c.muon, o[0]))
-        torch._foreach_add_(updates[: len(o)], o)
+    updates, u = preparation.advance(c)
+    if u:
+        preparation.combine(updates, (orthogonalize or preparation.orthogonalize)(u), c)
     return updates
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The preparation in torch's own operations, for every device."""
+
+    inputs: Inputs
+    form: Form
+
+    @property
+    def orthogonalize(self) -> Orthogonalize:
+        """`orthogonalize_each` with the scales of the shapes."""
+        return functools.partial(orthogonalize_each, s=[scale_factor(x.shape, self.form.scale) for x in self.inputs.m])
+
+    def blank(self) -> list[Tensor]:
+        """See `Preparation`."""
+        return [torch.zeros_like(x) for x in self.inputs.m]
+
+    def advance(self, c: Live) -> tuple[list[Tensor], list[Tensor]]:
+        """See `Preparation`. u are tensors of the shapes of m, or m itself."""
+        inputs, form = self.inputs, self.form
+        g = torch._foreach_neg(inputs.g) if form.maximize else inputs.g
+        q = sgd_half(inputs.W, g, inputs.v, c, form)
+        if not form.use_muon:
+            return list(q), []
+        return times(q, c.sgd), list(muon_half(g[: len(inputs.m)], inputs.m, c, form)) if inputs.m else []
+
+    def combine(self, updates: list[Tensor], o: list[Tensor], c: Live) -> None:
+        """See `Preparation`."""
+        torch._foreach_mul_(o, like(c.muon, o[0]))
+        torch._foreach_add_(updates[: len(o)], o)
 
 
 def write(W: Tensors, updates: Tensors, lr: float) -> None:
@@ -97,32 +136,37 @@ def write(W: Tensors, updates: Tensors, lr: float) -> None:
     torch._foreach_add_(W, updates, alpha=-lr)
 
 
-def sgd_half(W: Tensors, g: Tensors, v: Tensors, c: Coefficients, form: Form) -> Tensors:
+def sgd_half(W: Tensors, g: Tensors, v: Tensors, c: Live, form: Form) -> Tensors:
     """Advance v in place and return q: h = g + lambda W; v <- beta v + h; q = h + beta v with Nesterov, else v itself.
 
-    The operations, and so the bits, of torch.optim.SGD without dampening (P2).
+    On CPUs the operations, and so the bits, of torch.optim.SGD without dampening (P2).
     """
-    h = torch._foreach_add(g, W, alpha=c.decay) if form.decays else g
-    torch._foreach_mul_(v, number(c.beta, v[0]))
+    h = plus(g, W, c.decay) if form.decays else g
+    torch._foreach_mul_(v, like(c.beta, v[0]))
     torch._foreach_add_(v, h)
-    return torch._foreach_add(h, v, alpha=c.beta) if form.nesterov else v
+    return plus(h, v, c.beta) if form.nesterov else v
 
 
-def muon_half(g: Tensors, m: Tensors, c: Coefficients, form: Form) -> list[Tensor]:
-    """Advance m in place and return o: m <- beta m + (1 - beta) g; u likewise once more with Nesterov; o = s orthogonalize(u).
+def muon_half(g: Tensors, m: Tensors, c: Live, form: Form) -> Tensors:
+    """Advance m in place and return u: m <- beta m + (1 - beta) g; u likewise once more with Nesterov, else m itself.
 
     Args:
         g: Gradients of at least two dimensions, not empty.
         m: Their momenta, same shapes. Advanced in place.
         c: The numbers; only beta is read.
-        form: Nesterov and the scale are read.
-
-    Returns:
-        New contiguous tensors of the shapes and dtype of m.
+        form: Nesterov is read.
     """
-    torch._foreach_lerp_(m, g, 1 - c.beta)
-    u = torch._foreach_lerp(m, g, 1 - c.beta) if form.nesterov else m
-    return orthogonalize_each(u, [scale_factor(x.shape, form.scale) for x in u])
+    if c.rest.is_cpu:
+        torch._foreach_lerp_(m, g, c.rest.item())
+        return torch._foreach_lerp(m, g, c.rest.item()) if form.nesterov else m
+    step = times(g, c.rest)
+    torch._foreach_mul_(m, like(c.beta, m[0]))
+    torch._foreach_add_(m, step)
+    if not form.nesterov:
+        return m
+    u = times(m, c.beta)
+    torch._foreach_add_(u, step)
+    return u
 
 
 def orthogonalize_each(u: Tensors, s: Sequence[float]) -> list[Tensor]:
@@ -169,18 +213,28 @@ def orthogonalize(X: Tensor) -> Tensor:
     return X.mT if tall else X
 
 
-def times(x: Tensors, value: float) -> list[Tensor]:
-    """The product with a number: new tensors of the layout and dtype of x."""
+def plus(x: Tensors, y: Tensors, a: Tensor) -> list[Tensor]:
+    """x + a y: new tensors of the layout and dtype of x; a is a 0-dim tensor."""
+    if a.is_cpu:
+        return list(torch._foreach_add(x, y, alpha=a.item()))
+    # No form of add with alpha reads alpha on the device with the same bits on every version of torch: multiplied and added apart.
+    product = times(y, a)
+    torch._foreach_add_(product, x)
+    return product
+
+
+def times(x: Tensors, a: Tensor) -> list[Tensor]:
+    """The product with a 0-dim tensor: new tensors of the layout and dtype of x."""
     # Two tensors of no dimensions promote each other, so a half-precision scalar comes back wider.
-    return [product.to(x[0].dtype) for product in torch._foreach_mul(x, number(value, x[0]))]
+    return [product.to(x[0].dtype) for product in torch._foreach_mul(x, like(a, x[0]))]
 
 
-def number(value: float, x: Tensor) -> Tensor:
-    """The number as a 0-dim tensor on the device of x, for foreach to multiply tensors of its dtype by.
+def like(a: Tensor, x: Tensor) -> Tensor:
+    """The 0-dim tensor a in the precision that foreach multiplies tensors of the dtype of x in.
 
     A Python number foreach rounds, on CPUs, to the dtype of half-precision tensors first: beta = 0.9 would be 0.8984 in bfloat16.
     """
-    return torch.full((), value, dtype=torch.promote_types(x.dtype, torch.float32), device=x.device)
+    return a.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def matrix(x: Tensor) -> Tensor:

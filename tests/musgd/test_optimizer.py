@@ -32,7 +32,13 @@ class TestOptions:
             ("muon", 0.5),
             ("sgd", 0.5),
         ]
-        assert {name: p.default for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY} == {"scale": "matrix", "maximize": False}
+        assert {name: p.default for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY} == {
+            "scale": "matrix",
+            "maximize": False,
+            "capture_orthogonalization": False,
+            "capture_updates": False,
+            "on_fallback": "warn",
+        }
 
     @pytest.mark.parametrize("method", ["step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"])
     def test_methods_take_what_torch_optimizers_take(self, method: str) -> None:

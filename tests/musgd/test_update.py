@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from musgd.update import Coefficients, Form, Inputs, laid_like, orthogonalize, orthogonalize_each, prepare, scale_factor, write
+from musgd.coefficients import Coefficients, Live
+from musgd.update import Form, Inputs, Plain, laid_like, orthogonalize, orthogonalize_each, prepare, scale_factor, write
 
 if TYPE_CHECKING:
     from musgd.update import Scale
@@ -120,7 +121,11 @@ def test_r9_the_scale_has_these_values(shape: tuple[int, ...], matrix: float, ke
 
 class TestPrepare:
     SHAPES = ((4, 3, 3, 3), (6, 2), (5,), ())
-    C = Coefficients(beta=0.9, decay=0.1, muon=0.3, sgd=0.7)
+
+    def _prepare(self, inputs: Inputs, form: Form) -> list[Tensor]:
+        live = Live(torch.device("cpu"), torch.float32)
+        live.write(Coefficients(beta=0.9, decay=0.1, muon=0.3, sgd=0.7))
+        return prepare(Plain(inputs, form), live)
 
     def _inputs(self, seed: int = 0) -> Inputs:
         W, g, m, v = ([_matrices(*shape, seed=10 * i + seed) for shape in self.SHAPES] for i in range(4))
@@ -135,7 +140,7 @@ class TestPrepare:
     def test_depends_on_its_inputs_alone(self, use_muon: bool, nesterov: bool, maximize: bool, same_bits: SameBits) -> None:
         form = self._form(use_muon=use_muon, nesterov=nesterov, maximize=maximize)
         first, again, other = self._inputs(), self._inputs(), self._inputs(seed=1)
-        updates = [prepare(inputs, self.C, form) for inputs in (first, again, other)]
+        updates = [self._prepare(inputs, form) for inputs in (first, again, other)]
         for a, b, c in zip(*updates, strict=True):
             assert same_bits(a, b)
             assert not same_bits(a, c)
@@ -144,7 +149,7 @@ class TestPrepare:
     @pytest.mark.parametrize("use_muon", [True, False])
     def test_reads_weights_and_gradients_and_advances_momenta(self, use_muon: bool, same_bits: SameBits) -> None:
         inputs, before = self._inputs(), self._inputs()
-        prepare(inputs, self.C, self._form(use_muon=use_muon))
+        self._prepare(inputs, self._form(use_muon=use_muon))
         for name in ("W", "g"):
             assert all(same_bits(a, b) for a, b in zip(getattr(inputs, name), getattr(before, name), strict=True))
         assert not any(same_bits(a, b) for a, b in zip(inputs.v, before.v, strict=True))
@@ -156,7 +161,7 @@ class TestPrepare:
         laid = Inputs(
             *([x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x for x in xs] for xs in vars(inputs).values())
         )
-        updates = prepare(laid, self.C, self._form(nesterov=nesterov))
+        updates = self._prepare(laid, self._form(nesterov=nesterov))
         assert [x.stride() for x in updates] == [x.stride() for x in laid.W]
         assert updates[0].stride() != inputs.W[0].stride()
 

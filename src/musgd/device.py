@@ -1,0 +1,185 @@
+"""The seam to what can record: everything that replay asks of a device, and CUDA's answer.
+
+What torch's versions lack or do otherwise around captures is handled here alone, by feature (P4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+class UnsupportedError(Exception):
+    """These inputs cannot be recorded; the text says why."""
+
+
+class Graph(Protocol):
+    """Work that was captured once."""
+
+    def replay(self) -> None:
+        """Do the work again, on the current stream. Where it raises, nothing was done."""
+        ...
+
+    def release(self) -> None:
+        """Give up the graph and its claim on the pool."""
+        ...
+
+
+class Device(Protocol):
+    """Records work, all of it into one pool of memory."""
+
+    def warm_up(self, function: Callable[[], object]) -> None:
+        """Run the function for real, as the capture will: after all work given so far, before all that follows."""
+        ...
+
+    def capture(self, function: Callable[[], T]) -> tuple[Graph, T]:
+        """Record the function; whether it also runs is undefined. Where it raises, neither a graph nor memory stays behind."""
+        ...
+
+    def driver_bytes(self) -> int:
+        """Memory of the device that is taken, but not by torch's allocator."""
+        ...
+
+    def pool_bytes(self) -> int:
+        """Memory that the pool has reserved."""
+        ...
+
+    def tidy(self) -> None:
+        """Hand back the memory that warm-ups, or graphs given up, no longer use."""
+        ...
+
+
+def open_device(device: torch.device) -> Device:
+    """What records on that device.
+
+    Raises:
+        UnsupportedError: Nothing does.
+    """
+    if device.type != "cuda" or torch.version.hip is not None:
+        raise UnsupportedError(f"its parameters are on {device.type}, where nothing can be recorded")
+    return CudaDevice(device)
+
+
+def is_captured() -> bool:
+    """Whether somebody else is recording what happens now."""
+    if torch.compiler.is_compiling():
+        return True
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())  # type: ignore[no-untyped-call]
+
+
+class CudaDevice:
+    """CUDA graphs on a side stream. All graphs of one object share a pool, so no two may run at the same time."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = torch.device(device.type, torch.cuda.current_device() if device.index is None else device.index)
+        self.stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        self.pool = torch.cuda.graph_pool_handle()
+        self.graphs = 0
+        self._claims = 0
+
+    def warm_up(self, function: Callable[[], object]) -> None:
+        """See `Device`."""
+        current = torch.cuda.current_stream(self.device)
+        self.stream.wait_stream(current)
+        try:
+            with torch.cuda.stream(self.stream):
+                function()
+        finally:
+            current.wait_stream(self.stream)
+
+    def capture(self, function: Callable[[], T]) -> tuple[Graph, T]:
+        """See `Device`."""
+        torch.cuda.synchronize(self.device)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(self.stream):
+            # Loaders that pin memory and watchdogs that query events would end a capture of the strict default mode.
+            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+            try:
+                outputs = function()
+            except BaseException:
+                self._abandon(graph)
+                raise
+            try:
+                graph.capture_end()
+            except BaseException:
+                self._mend()
+                graph.reset()
+                raise
+        self.graphs += 1
+        return CudaGraph(graph, self), outputs
+
+    def driver_bytes(self) -> int:
+        """See `Device`."""
+        free, total = torch.cuda.mem_get_info(self.device)
+        return total - free - torch.cuda.memory_reserved(self.device)
+
+    def pool_bytes(self) -> int:
+        """See `Device`."""
+        segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
+        return sum(segment["total_size"] for segment in segments if tuple(segment["segment_pool_id"]) == tuple(self.pool))
+
+    def tidy(self) -> None:
+        """See `Device`."""
+        torch.cuda.synchronize(self.device)
+        if not self.graphs:
+            self._drop_claims()
+        torch.cuda.empty_cache()
+
+    def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
+        """End a capture whose function raised."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The CUDA Graph is empty")
+            try:
+                graph.capture_end()
+            except RuntimeError:
+                self._mend()
+            graph.reset()
+
+    def _mend(self) -> None:
+        """Undo what a capture leaves behind when the driver refuses to end it.
+
+        torch then skips the rest of its own ending: its allocator still takes the capture for under way, the pool still counts it as a
+        user, and the random generator still waits for a graph. Another capture puts the generator right.
+        """
+        with contextlib.suppress(RuntimeError):
+            if hasattr(torch._C, "_cuda_endAllocateToPool"):
+                torch._C._cuda_endAllocateToPool(self.device.index, self.pool)
+            else:
+                torch._C._cuda_endAllocateCurrentStreamToPool(self.device.index, self.pool)  # type: ignore[attr-defined]
+        self._claims += 1
+        with contextlib.suppress(RuntimeError):
+            other = torch.cuda.CUDAGraph()
+            other.capture_begin(capture_error_mode="thread_local")
+            torch.zeros((), device=self.device)
+            other.capture_end()
+            other.reset()
+
+    def _drop_claims(self) -> None:
+        """Give up what abandoned captures still hold of the pool; only once no graph uses it, since some versions give it up themselves."""
+        for _ in range(self._claims):
+            with contextlib.suppress(RuntimeError):
+                torch._C._cuda_releasePool(self.device.index, self.pool)
+        self._claims = 0
+
+
+class CudaGraph:
+    """One graph of a `CudaDevice`."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, owner: CudaDevice) -> None:
+        self._graph, self._owner = graph, owner
+
+    def replay(self) -> None:
+        """See `Graph`."""
+        self._graph.replay()
+
+    def release(self) -> None:
+        """See `Graph`."""
+        torch.cuda.synchronize(self._owner.device)
+        self._graph.reset()
+        self._owner.graphs -= 1
