@@ -55,7 +55,13 @@ def _changes(trial: Trial, near: Path | None) -> tuple[Mapping[str, Any], ...]:
     except GoldenError:
         return ()
     here = ask(trial, "environment", "--device", trial.candidate.device, "--profile", trial.profile)
-    return tuple(environment.difference(recorded, here)) if isinstance(here, Mapping) else ()
+    found = environment.difference(recorded, here) if isinstance(here, Mapping) else []
+    return tuple(change for change in found if not _unknown(change))
+
+
+def _unknown(change: Mapping[str, Any]) -> bool:
+    """Whether a change is of a distribution that a scenario imported: which version it would be here only a run can tell."""
+    return str(change["path"]).startswith("distributions.") and change["actual"] is None
 
 
 def other_settings(trial: Trial, changes: Sequence[str]) -> Row:
