@@ -57,6 +57,7 @@ def waiting(project: Path, name: str, function: str = "waits") -> Request:
 
 
 def until(there: Callable[[], bool], seconds: float = 120.0) -> None:
+    """What has been killed takes a moment to be gone."""
     deadline = time.monotonic() + seconds
     while not there():
         assert time.monotonic() < deadline
@@ -114,7 +115,7 @@ def test_what_a_run_leaves_behind_is_ended(project: Path) -> None:
     wanted = waiting(project, "behind", "leaves_one_behind")
     ended = fresh(wanted)
     assert ended.report.status == "ok"
-    assert not any(map(alive, pids(wanted)))
+    until(lambda: not any(map(alive, pids(wanted))), 5)
 
 
 def test_an_interrupt_ends_the_whole_group(project: Path) -> None:
@@ -137,7 +138,7 @@ def test_an_interrupt_ends_the_whole_group(project: Path) -> None:
     children.end()
     thread.join()
     assert raised
-    assert not any(map(alive, pids(wanted)))
+    until(lambda: not any(map(alive, pids(wanted))), 5)
     with pytest.raises(KeyboardInterrupt):
         children.run(Path(sys.executable), wanted, environment(os.environ, "portable", "cpu", 0), None)
 
@@ -168,7 +169,7 @@ def test_a_run_does_not_outlive_its_parent(project: Path, number: signal.Signals
     parent.wait()
     until(lambda: not alive(run), 5)
     if number == signal.SIGINT:
-        assert not alive(child)
+        until(lambda: not alive(child), 5)
     elif alive(child):
         os.kill(child, signal.SIGKILL)
     assert not (wanted.out / "manifest.json").exists()
