@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
 
 from torch import Tensor
 from torch.nn import Module, Parameter
@@ -67,7 +67,7 @@ class _Walk:
 
     def __init__(self, module: Module) -> None:
         self.names: list[str] = []
-        self._units: list[tuple[list[str], list[bool], list[str], list[bool]]] = []
+        self._units: list[_Unit] = []
         self._add(module, "", 0)
 
     def _add(self, module: Module, prefix: str, depth: int) -> None:
@@ -75,36 +75,41 @@ class _Walk:
             raise Refused(prefix[:-1], f"a Module inside {_DEEPEST} others", "it may hold itself: pass one that does not")
         own, children = module._parameters, module._modules
         self.names.extend(f"{prefix}{name}" for name, parameter in own.items() if parameter is not None)
-        self._units.append((list(own.keys()), _present(own), list(children.keys()), _present(children)))
+        self._units.append((list(own.keys()), _gaps(own), list(children.keys()), _gaps(children)))
         for name, child in children.items():
             if child is not None:
                 self._add(child, f"{prefix}{name}.", depth + 1)
 
     def parameters(self, module: Module) -> list[Parameter] | None:
         """The parameters in the order of ``names``; None if the Module is built differently now."""
-        found: list[Parameter] = []
+        found: list[Parameter | None] = []
         waiting: list[Module | None] = [module]
-        for keys, present, names, there in self._units:
+        for keys, gaps, names, absent in self._units:
             each = waiting.pop()
-            assert each is not None
+            if each is None:
+                return None
             own, children = each._parameters, each._modules
-            if keys:
-                if list(own.keys()) != keys or _present(own) != present:
-                    return None
-                found.extend(parameter for parameter in own.values() if parameter is not None)
-            elif len(own):
+            if list(own.keys()) != keys or list(children.keys()) != names:
                 return None
-            if names:
-                if list(children.keys()) != names or _present(children) != there:
-                    return None
-                waiting.extend([child for child in children.values() if child is not None][::-1])
-            elif len(children):
-                return None
-        return found
+            found.extend(_without(own, gaps) if gaps else own.values())
+            waiting.extend(reversed(_without(children, absent) if absent else list(children.values())))
+        return None if any(parameter is None for parameter in found) else cast("list[Parameter]", found)
 
 
-def _present(entries: Mapping[str, object | None]) -> list[bool]:
-    return [entry is not None for entry in entries.values()]
+# The keys of a Module's parameters, which of them are None, the names of its children, which of those are None.
+_Unit: TypeAlias = "tuple[list[str], frozenset[str], list[str], frozenset[str]]"
+_Entry = TypeVar("_Entry")
+
+
+def _gaps(entries: Mapping[str, object | None]) -> frozenset[str]:
+    return frozenset(key for key, entry in entries.items() if entry is None)
+
+
+def _without(entries: Mapping[str, _Entry | None], gaps: frozenset[str]) -> list[_Entry | None]:
+    """The entries but for those that were None; where one of them is there now, None stands in its place."""
+    if any(entries[key] is not None for key in gaps):
+        return [None]
+    return [entry for key, entry in entries.items() if key not in gaps]
 
 
 _DEEPEST = 100

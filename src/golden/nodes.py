@@ -176,7 +176,7 @@ class Unit:
         buffers: its own; None if it has none.
         extra: parts beyond those, each with the function that gets it.
         names: of its children.
-        absent: whether one of its children is None.
+        absent: which of its children are None.
     """
 
     cls: type
@@ -184,7 +184,7 @@ class Unit:
     buffers: Table | None
     extra: Sequence[tuple[Callable[[Module], Any], Node]]
     names: list[str]
-    absent: tuple[bool, ...]
+    absent: frozenset[str]
 
 
 class ModuleNode:
@@ -229,8 +229,12 @@ class ModuleNode:
 
 def _expand(unit: Unit, children: Mapping[str, Any], waiting: list[Any]) -> bool:
     """Puts the children of a Module in front of what waits; False if they are others."""
-    found = list(children.values())
-    if list(children.keys()) != unit.names or tuple(child is None for child in found) != unit.absent:
+    if list(children.keys()) != unit.names:
         return False
-    waiting.extend(child for child in reversed(found) if child is not None)
+    found = list(children.values())
+    if unit.absent:
+        if any(children[name] is not None for name in unit.absent):
+            return False
+        found = [child for name, child in children.items() if name not in unit.absent]
+    waiting.extend(reversed(found))  # one that is None now is of another class than its unit
     return True

@@ -66,8 +66,8 @@ class State:
         self._bring(data)
         dense = [section.dense() for section in self._sections]
         found = rows(map(xxh3_128_digest, chain.from_iterable(dense)))
-        ends = list(accumulate(map(len, dense)))
-        digests = [section.digests(part) for section, part in zip(self._sections, np.split(found, ends[:-1]), strict=True)]
+        ends = list(accumulate(map(len, dense), initial=0))
+        digests = [section.digests(found[start:end]) for section, start, end in zip(self._sections, ends, ends[1:], strict=False)]
         held = [section.release() for section in self._sections]
         return Snapshot(step, self.leaves, np.concatenate(digests), None if data is None else _Data(chain.from_iterable(data), held))
 
@@ -182,12 +182,12 @@ class _Ranges:
         codes = {space: code for code, space in enumerate(dict.fromkeys(spaces))}
         self._order = np.argsort(places)
         self._places = places[self._order]
-        self._spans = np.concatenate([_NONE, *(section.spans for section in sections)])[self._order]
-        self._spaces = np.array([codes[space] for space in spaces], np.int64)[self._order]
+        spans = np.concatenate([_NONE, *(section.spans for section in sections)])[self._order]
+        self._ranges = sharing.Ranges(spans, np.array([codes[space] for space in spaces], np.int64)[self._order])
 
     def shares(self, addresses: Sequence[list[int]]) -> list[tuple[int, int]]:
         """Places, among all leaves, of each leaf that lies in the memory of an earlier one, and of the earliest of those."""
         starts = np.array(list(chain.from_iterable(addresses)), np.int64)[self._order]
-        first = sharing.earliest(starts, self._spans, self._spaces)
+        first = self._ranges.earliest(starts)
         later = np.flatnonzero(first != np.arange(len(first)))
         return list(zip(self._places[later].tolist(), self._places[first[later]].tolist(), strict=True))

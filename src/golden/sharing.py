@@ -12,20 +12,29 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 
-def earliest(start: Ints, span: Ints, space: Ints) -> Ints:
-    """For each range [n] the lowest index of a range that overlaps with it: its own index where none before it does.
+class Ranges:
+    """Ranges of memory, but for where they start.
 
     Args:
-        start: address of the first byte.
-        span: number of bytes; an empty range overlaps with nothing.
-        space: which memory the address is in; ranges of two spaces never overlap.
+        span: int64 [n], number of bytes; an empty range overlaps with nothing.
+        space: int64 [n], which memory the range is in; ranges of two spaces never overlap.
     """
-    found = np.arange(len(start), dtype=np.int64)
-    for each in np.unique(space):
-        members = np.flatnonzero((space == each) & (span > 0))
-        if len(members) > 1:
-            found[members] = _space(start[members], start[members] + span[members], members)
-    return found
+
+    def __init__(self, span: Ints, space: Ints) -> None:
+        self._span = span
+        self._groups = [np.flatnonzero((space == each) & (span > 0)) for each in np.unique(space)]
+
+    def earliest(self, start: Ints) -> Ints:
+        """For each range [n] the lowest index of a range that overlaps with it: its own index where none before it does.
+
+        Args:
+            start: int64 [n], address of the first byte.
+        """
+        found = np.arange(len(start), dtype=np.int64)
+        for members in self._groups:
+            if len(members) > 1:
+                found[members] = _space(start[members], start[members] + self._span[members], members)
+        return found
 
 
 def _space(start: Ints, end: Ints, index: Ints) -> Ints:

@@ -140,7 +140,7 @@ class Builder:
         buffers = self._table(module._buffers, path, prefix)
         extra = self._extra(module, path, prefix)
         children = module._modules
-        absent = tuple(child is None for child in children.values())
+        absent = frozenset(name for name, child in children.items() if child is None)
         units.append(Unit(type(module), parameters, buffers, extra, list(children.keys()), absent))
         for name, child in children.items():
             if child is not None:

@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden.sharing import earliest
+from golden.sharing import Ranges
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(0, 1)), max_size=30)
 
 
 def found(ranges: list[tuple[int, int, int]]) -> list[int]:
     columns = np.array(ranges, np.int64).reshape(-1, 3)
-    return [int(index) for index in earliest(columns[:, 0], columns[:, 1], columns[:, 2])]
+    return [int(index) for index in Ranges(columns[:, 1], columns[:, 2]).earliest(columns[:, 0])]
 
 
 def pairwise(ranges: list[tuple[int, int, int]]) -> list[int]:
@@ -48,7 +48,7 @@ def test_a_hundred_thousand_views_of_one_buffer_take_no_quadratic_time() -> None
     def seconds(count: int) -> float:
         start = np.arange(count, dtype=np.int64)
         began = time.thread_time()
-        result = earliest(start, np.full(count, count // 2, np.int64), np.zeros(count, np.int64))
+        result = Ranges(np.full(count, count // 2, np.int64), np.zeros(count, np.int64)).earliest(start)
         assert result[-1] == count // 2
         return time.thread_time() - began
 
