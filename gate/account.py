@@ -113,7 +113,8 @@ def closing(results: Results) -> str:
     tally = Counter(str(row.verdict) for row in results.rows)
     several = groups(results.rows)
     if results.verdict is Verdict.IDENTICAL:
-        return f"identical: every bit of {count(len(results.rows), 'row')} as recorded. Next: nothing to do"
+        held = "as the base gives it" if all(row.against == "base" for row in results.rows) else "as recorded"
+        return f"identical: every bit of {count(len(results.rows), 'row')} {held}. Next: nothing to do"
     if len(tally) == 1:
         counted = f"{several[0].verdict_and_why if len(several) == 1 else results.verdict}: {count(len(results.rows), 'row')}"
     else:

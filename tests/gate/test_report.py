@@ -154,6 +154,7 @@ def test_each_kind_of_difference_shows_both_sides(difference: Difference, words:
     ("row", "words"),
     [
         (SAME, "identical: every bit of 1 row as recorded. Next: nothing to do"),
+        (replace(SAME, golden=None, against="base"), "identical: every bit of 1 row as the base gives it. Next: nothing to do"),
         (DRIFT, "drift (code): 1 row. Next: undo the change in src/musgd/update.py, or keep the new bits: gate record digits"),
         (replace(DRIFT, arms=(), message="The checkpoint lacks something."), "Next: mend digits where the line under the cause says"),
         (replace(DRIFT, against="base"), "Next: undo the change in src/musgd/update.py"),
