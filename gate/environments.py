@@ -89,7 +89,7 @@ class Environment:
 def home(variables: Mapping[str, str], say: Callable[[str], object]) -> Path:
     """The folder for environments: below XDG_CACHE_HOME or ~/.cache, or, said, in the temporary folder where neither can be written."""
     named = Path(variables.get("XDG_CACHE_HOME", ""))
-    user = Path(variables["HOME"]) if variables.get("HOME") else Path("~").expanduser()
+    user = Path(variables.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111  (pathlib's raises for a user without a home)
     for cache in (named, user / ".cache"):
         folder = cache / "gate" / "environments"
         if cache.is_absolute() and _writable(folder):
