@@ -17,20 +17,40 @@ from golden.errors import StoreError
 
 
 def prepare() -> None:
-    """Lets both streams take every character: what their encoding lacks is written as an escape (ASCII pipes, cp1252 consoles)."""
+    """Lets both streams take every character: what their encoding lacks is written as an escape (ASCII pipes, cp1252 consoles).
+
+    A stream that the shell closed (`>&-`) becomes one that leads nowhere.
+    """
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def put(text: str) -> None:
-    """Writes to standard output at once. A reader that went away (`| head`) is none of our business."""
-    _write(sys.stdout, text)
+    """Writes to standard output at once. A reader that went away (`| head`) is none of our business.
+
+    Raises:
+        StoreError: the file behind it does not take it; nothing more is written there.
+    """
+    try:
+        _write(sys.stdout, text)
+    except OSError as error:
+        _silence(sys.stdout)
+        raise StoreError.of(error, Path("standard output")) from error
 
 
 def say(text: str) -> None:
-    """Writes a line to standard error."""
-    _write(sys.stderr, text if text.endswith("\n") else text + "\n")
+    """Writes a line to standard error; where that takes nothing, there is nobody left to tell."""
+    try:
+        _write(sys.stderr, text if text.endswith("\n") else text + "\n")
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - the stream lives as long as the process
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -57,15 +77,16 @@ class Target:
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Target:
-        """What raw arguments name, for errors that come before they are parsed."""
+        """What raw arguments name, for errors that come before they are parsed; the last counts, as it does for the parser."""
+        name = None
         for place, argument in enumerate(arguments):
             if argument == "--":
                 break
             if argument.startswith("--json="):
-                return cls(argument.removeprefix("--json="))
+                name = argument.removeprefix("--json=")
             if argument == "--json" and place + 1 < len(arguments):
-                return cls(arguments[place + 1])
-        return cls()
+                name = arguments[place + 1]
+        return cls(name)
 
     @property
     def standard(self) -> bool:

@@ -15,6 +15,11 @@ from gate.errors import UsageError
 from gate.output import Target
 from golden.errors import StoreError
 
+FULL = """
+from gate import cli
+cli._run = lambda given: cli.put("identical\\n") or 0
+raise SystemExit(cli.main(["diff", "A", "B", "--json", "-"]))
+"""
 SCRIPT = "from gate.output import *; text = {text}; prepare(); put(text); say(text)"
 
 
@@ -42,10 +47,28 @@ def test_a_reader_that_went_away_is_no_error(stream: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("redirection", "code"),
+    [(">/dev/full", 3), ("2>/dev/full", 2), (">&-", 2), ("2>&-", 2), (">&- 2>&-", 2), (">/dev/full 2>/dev/full", 3)],
+)
+def test_a_stream_that_takes_nothing_never_looks_like_a_verdict(tmp_path: Path, redirection: str, code: int) -> None:
+    """An interpreter that ends by a traceback says 1, which is drift."""
+    command = (
+        f"'{sys.executable}' -m gate verify --nonsense --json - {redirection}"
+        if code == 2
+        else f"'{sys.executable}' -c '{FULL}' {redirection}"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert ("standard output: No space left on device" in done.stderr) == (redirection == ">/dev/full")
+
+
+@pytest.mark.parametrize(
     ("arguments", "name"),
     [
         (["verify", "--json", "-"], "-"),
         (["verify", "--json=out.json", "x"], "out.json"),
+        (["verify", "--json", "out.json", "--json", "-"], "-"),
         (["verify", "--json"], None),
         (["verify", "--", "--json", "-"], None),
         ([], None),
