@@ -109,12 +109,15 @@ def _modules(tree: ast.Module) -> Iterator[str]:
 
 
 def _importable(tree: ast.Module) -> bool:
-    """Whether all that stands outside functions defines something, or is guarded by `if __name__ == "__main__"`."""
+    """Whether all that stands outside functions defines something, sets up a library, or is guarded by `if __name__ == "__main__"`."""
+    libraries = {
+        (alias.asname or alias.name).partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for alias in node.names
+    }
 
     def harmless(node: ast.stmt) -> bool:
-        guard = isinstance(node, ast.If) and "__name__" in source(node.test)
-        setting = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        return isinstance(node, _HARMLESS) or guard or setting or text
+        if isinstance(node, ast.Expr):
+            setting = isinstance(node.value, ast.Call) and source(node.value.func).partition(".")[0] in libraries
+            return isinstance(node.value, ast.Constant) or setting
+        return isinstance(node, _HARMLESS) or (isinstance(node, ast.If) and "__name__" in source(node.test))
 
     return all(map(harmless, tree.body))
