@@ -59,6 +59,11 @@ def momentum(run: Run) -> dict[str, Any]:
     return state
 
 
+def uncoalesced(run: Run) -> None:
+    """Made when it is put there, not on import: torch 2.11 warns of the first sparse tensor, whether its invariants are checked or not."""
+    put("none", torch.sparse_coo_tensor(torch.tensor([[0, 0]]), torch.ones(2), (2,), check_invariants=True))(run)
+
+
 def put(name: Any, value: Any) -> Callable[[Run], object]:
     return lambda run: run.extra.__setitem__(name, value)
 
@@ -171,7 +176,7 @@ MUTATIONS: dict[str, Callable[[Run], object]] = {
     "complex": put("none", torch.tensor([1 + 2j])),
     "negative view": put("none", torch._neg_view(torch.ones(2))),
     "sparse": put("none", torch.eye(2).to_sparse()),
-    "uncoalesced": put("none", torch.sparse_coo_tensor(torch.tensor([[0, 0]]), torch.ones(2), (2,), check_invariants=True)),
+    "uncoalesced": uncoalesced,
     "channels last": put("none", torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)),
     "element appended": lambda run: listed(run).append(1),
     "list as a tuple": lambda run: run.extra.__setitem__("list", tuple(listed(run))),
@@ -348,4 +353,4 @@ def test_ten_times_the_tensors_take_about_ten_times_the_time() -> None:
 
     tensors = [torch.full((1,), random.random()) for _ in range(50_000)]
     few = min(seconds(tensors[:5_000]) for _ in range(3))
-    assert seconds(tensors) < 60 * few
+    assert min(seconds(tensors) for _ in range(3)) < 60 * few

@@ -289,7 +289,7 @@ def test_many_small_tensors_take_time_in_proportion() -> None:
 
     tensors = [torch.zeros(1) for _ in range(50_000)]
     few = min(seconds(tensors[:5_000]) for _ in range(2))
-    assert seconds(tensors) < 50 * few
+    assert min(seconds(tensors) for _ in range(2)) < 50 * few
 
 
 def test_equal_states_are_equal_in_another_order_of_keys_by_path() -> None:
