@@ -39,11 +39,12 @@ class Names:
     def learn(self, phases: Mapping[str, Any]) -> None:
         """Takes in the Modules that stand among the phases, or in mappings and sequences there."""
         found: dict[int, tuple[weakref.ref[Tensor], Name]] = {}
+        taken: set[Name] = set()
         for phase, value in phases.items():
             for owner, module in _modules(phase, value, 0):
                 for name, parameter in _parameters(owner, module, "", []):
                     found.setdefault(id(parameter), (weakref.ref(parameter), Name(owner, name)))
-        taken = {name for _, name in found.values()}
+                    taken.add(Name(owner, name))  # a second name of a tied parameter is one as well
         earlier = {key: entry for key, entry in self._known.items() if entry[0]() is not None and entry[1] not in taken}
         self._known = {**earlier, **found}
         self.version += 1

@@ -132,16 +132,18 @@ class Plan:
             self._names.learn(phases)
         for phase in stale:
             self._sections[phase] = Section(phase, phases[phase], self._names)
-        self._follow_named(phases, hanging)
-        if not learnt and self._moved(phases):  # in a phase that holds optimizers and Modules
+        rebuilt = self._follow_named(phases, hanging)
+        if not learnt and (rebuilt or self._moved(phases)):  # in a phase that holds optimizers and Modules
             self._names.learn(phases)
             self._follow_named(phases, hanging)
         self._parameters = self._identities(phases)
 
-    def _follow_named(self, phases: Mapping[str, Any], hanging: Sequence[str]) -> None:
-        for phase in hanging:
-            if not self._holds(phase, phases[phase]):
-                self._sections[phase] = Section(phase, phases[phase], self._names)
+    def _follow_named(self, phases: Mapping[str, Any], hanging: Sequence[str]) -> bool:
+        """Whether one of them had to be built anew."""
+        stale = [phase for phase in hanging if not self._holds(phase, phases[phase])]
+        for phase in stale:
+            self._sections[phase] = Section(phase, phases[phase], self._names)
+        return bool(stale)
 
     def _holds(self, phase: str, value: Any) -> bool:
         return phase in self._sections and self._sections[phase].follow(value)

@@ -87,6 +87,26 @@ def test_a_parameter_whose_module_was_replaced_has_lost_its_name() -> None:
     assert texts(plan, optimizer=optimizer, model=net)["optimizer/group1/params"] == '["1.weight"]'
 
 
+def test_a_parameter_whose_place_was_tied_to_another_has_lost_its_name() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    optimizer = SGD(net.parameters(), lr=0.1)
+    plan = Plan()
+    read(plan, optimizer=optimizer, model=net)
+    net[1].weight = net[0].weight
+    assert texts(plan, optimizer=optimizer, model=net)["optimizer/group0/params"] == '["0.weight", "group0/1"]'
+
+
+def test_a_module_renamed_within_a_phase_that_holds_its_optimizer_renames_its_state() -> None:
+    net = model()
+    optimizer = SGD(net.parameters(), lr=0.1)
+    plan = Plan()
+    read(plan, all={"optimizer": optimizer, "model": net})
+    net._modules = {"first": net[0], "second": net[1]}
+    assert texts(plan, all={"optimizer": optimizer, "model": net})["all/optimizer/group0/params"] == (
+        '["first.weight", "first.bias", "second.weight"]'
+    )
+
+
 def test_the_first_module_that_has_a_parameter_names_it() -> None:
     net = model()
     optimizer = SGD(net.parameters(), lr=0.1)
