@@ -11,6 +11,7 @@ from pathlib import Path
 from gate import inventory
 
 PATIENCE = 300.0  # seconds; a first import of torch from a slow disk takes long
+LONGEST = 200  # characters of what it said: a program that is no Python may repeat all that it was given
 
 
 @dataclass(frozen=True)
@@ -57,4 +58,5 @@ def ask(python: Path, variables: Mapping[str, str], *, load: bool = False) -> Ho
         facts = json.loads(done.stdout.splitlines()[-1])
         return Holding(facts["python"], facts["torch"], facts["distributions"])
     except (ValueError, IndexError, KeyError, TypeError):
-        raise NoAnswer((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]) from None
+        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise NoAnswer(said if len(said) <= LONGEST else f"{said[:LONGEST]}...") from None

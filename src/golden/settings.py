@@ -56,7 +56,7 @@ class Settings:
         where = f"[tool.gate.scenarios.{name}]"
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"{where}: a scenario's name is 1 to 100 letters, digits, '.', '_' and '-', the first no '.' or '-'. Rename it."
+                f"{where}: a scenario's name is 1 to 100 of a-z, A-Z, 0-9, '.', '_' and '-', the first no '.' or '-'. Rename it."
             )
         if not isinstance(table, Mapping):
             raise UsageError(f"{where} is {shown(table)}, but has to be a table with the key run. Write it as {where}.")

@@ -118,6 +118,16 @@ def test_what_is_no_interpreter(tmp_path: Path) -> None:
             given(path, tmp_path)
 
 
+def test_a_program_that_repeats_what_it_was_given_is_cut_short(tmp_path: Path) -> None:
+    """The question is a whole file of code."""
+    echo = tmp_path / "echo"
+    echo.write_text('#!/bin/sh\nprintf "%s " "cannot access" $2 >&2\nexit 2\n')
+    echo.chmod(0o755)
+    with pytest.raises(UsageError, match=r"cannot access .*\.\.\.\)\. Name the executable") as error:
+        given(str(echo), tmp_path)
+    assert len(str(error.value)) < 500
+
+
 def test_a_command_is_looked_up_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name without a slash is a command."""
     python = environment(tmp_path / "v")
