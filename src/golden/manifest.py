@@ -35,15 +35,21 @@ _AFTER_SEAL = '\n  "sources": '
 
 @dataclass(frozen=True)
 class Layout:
-    """The leaves of one phase, in order."""
+    """The leaves of one phase, in order.
+
+    Args:
+        phase: its name.
+        leaves: with distinct paths.
+        lines: theirs, where they are at hand; written anew without.
+    """
 
     phase: str
     leaves: tuple[Leaf, ...]
+    lines: tuple[str, ...] = ()
 
-    @cached_property
-    def lines(self) -> tuple[str, ...]:
-        """Their lines."""
-        return tuple(leaf.line() for leaf in self.leaves)
+    def __post_init__(self) -> None:
+        if not self.lines:
+            object.__setattr__(self, "lines", tuple(leaf.line() for leaf in self.leaves))
 
 
 @dataclass(frozen=True)
@@ -213,7 +219,7 @@ def _layouts(document: Any) -> Iterator[Layout]:
         expect(len({leaf.path for leaf in leaves}) == len(leaves) > 0, f"the phase {phase!r} has no leaf, or one path twice")
         expect((phase, lines) not in seen, f"the phase {phase!r} is laid out twice in the same way")
         seen.add((phase, lines))
-        yield Layout(phase, leaves)
+        yield Layout(phase, leaves, lines)
 
 
 def _steps(document: Any, layouts: Sequence[Layout]) -> Iterator[Step]:

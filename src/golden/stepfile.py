@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,35 +34,46 @@ class StepFile:
 
     Args:
         data: uint8 [bytes], all of its tensors.
-        places: where each tensor's bytes start and end in there.
-        texts: exact text of each scalar.
+        fulls: full path of each leaf.
+        places: for each leaf where its bytes start and end in there; None for what is no tensor.
+        texts: exact text of each scalar, by full path.
     """
 
     data: npt.NDArray[np.uint8]
-    places: Mapping[str, slice]
+    fulls: Sequence[str]
+    places: Sequence[slice | None]
     texts: Mapping[str, str]
 
-    def content(self, full: str) -> npt.NDArray[np.uint8]:
+    def content(self, index: int) -> npt.NDArray[np.uint8]:
         """Logical bytes of a leaf as the file has them: uint8 [bytes], read-only; mapped, not copied, for a tensor."""
-        if full in self.places:
-            return self.data[self.places[full]]
-        return np.frombuffer(self.texts.get(full, "").encode(), dtype=np.uint8)
+        place = self.places[index]
+        return np.frombuffer(self._text(self.fulls[index]), dtype=np.uint8) if place is None else self.data[place]
 
-    def differing(self, leaves: Sequence[Leaf], digests: npt.NDArray[np.uint64]) -> list[Leaf]:
-        """The leaves whose bytes in this file do not have their digests, uint64 [leaves, 2]."""
+    def differing(self, digests: npt.NDArray[np.uint64]) -> list[int]:
+        """The places of the leaves whose bytes in this file do not have their digests, uint64 [leaves, 2]."""
         whole = view(self.data)
-        parts = (whole[self.places[leaf.full]] if leaf.kind == "tensor" else self.texts.get(leaf.full, "").encode() for leaf in leaves)
-        wrong = (digest.of(parts) != digests).any(axis=1)
-        return [leaf for leaf, differs in zip(leaves, wrong, strict=True) if differs]
+        parts = (self._text(full) if place is None else whole[place] for full, place in zip(self.fulls, self.places, strict=True))
+        wrong: list[int] = np.flatnonzero((digest.of(parts) != digests).any(axis=1)).tolist()
+        return wrong
+
+    def _text(self, full: str) -> bytes:
+        return self.texts.get(full, "").encode()
 
 
 @dataclass(frozen=True)
 class _Arrangement:
-    """How the tensors of a file lie in it."""
+    """How the tensors of a file lie in it.
 
-    names: tuple[str, ...]
+    Args:
+        order: the leaves, by their places, as the file has them.
+        listing: members of its header.
+        places: for each leaf where its bytes are, None for what is no tensor.
+        size: bytes of all tensors.
+    """
+
+    order: Sequence[int]
     listing: str
-    places: Mapping[str, slice]
+    places: Sequence[slice | None]
     size: int
 
 
@@ -73,14 +82,17 @@ class Plan:
 
     Args:
         leaves: with distinct full paths.
+        lines: theirs, where they are at hand.
     """
 
-    def __init__(self, leaves: Sequence[Leaf]) -> None:
+    def __init__(self, leaves: Sequence[Leaf], lines: Sequence[str] | None = None) -> None:
         self._leaves = leaves
         self._fulls = [leaf.full for leaf in leaves]
-        self._foreign = [leaf.full for leaf in leaves if leaf.shape is not None and tensorfile.native(leaf.type, leaf.shape) is None]
-        self._scalars = {leaf.full for leaf in leaves if leaf.kind == "scalar"}
-        opening = tensorfile.quoted(f'{{"leaves":{canonical.compact(_lines(leaves))},"values":')
+        shaped = [(index, leaf.type, leaf.shape) for index, leaf in enumerate(leaves) if leaf.shape is not None]
+        self._foreign = [index for index, dtype, shape in shaped if tensorfile.native(dtype, shape) is None]
+        # Sorted, because the texts are written so on every step, and what is sorted already costs no sorting.
+        self._scalars = sorted((leaf.full, index) for index, leaf in enumerate(leaves) if leaf.kind == "scalar")
+        opening = tensorfile.quoted(f'{{"leaves":{canonical.compact(_lines(leaves, lines or [leaf.line() for leaf in leaves]))},"values":')
         self._head = f'{{"{ENTRY}":{opening[:-1]}'
         self._arrangement = lru_cache(maxsize=1)(self._arranged)
 
@@ -95,14 +107,17 @@ class Plan:
             StoreError: if it cannot be written.
             Refused: if there is more beside the tensors than a safetensors file can hold.
         """
-        contents = dict(zip(self._fulls, data, strict=True))
-        arrangement = self._arrangement(tuple(view(contents[full]).nbytes for full in self._foreign))
-        start = self._start(arrangement, {full: bytes(contents[full]).decode() for full in self._scalars})
+        arrangement = self._arrangement(tuple(view(data[index]).nbytes for index in self._foreign))
+        start = self._start(arrangement, {full: bytes(data[index]).decode() for full, index in self._scalars})
         if len(start) - 8 > tensorfile.MOST_HEADER:
             raise Refused(path.stem, f"a header of {len(start) - 8} bytes", 'keep digests alone (store = "digest")')
-        wrong = [name for name, place in arrangement.places.items() if view(contents[name]).nbytes != place.stop - place.start]
-        assert not wrong, f"{wrong[0]} has {view(contents[wrong[0]]).nbytes} bytes"
-        files.write(path, [start, *(contents[name] for name in arrangement.names)])
+        files.write(path, [start, *(self._whole(arrangement, index, data[index]) for index in arrangement.order)])
+
+    def _whole(self, arrangement: _Arrangement, index: int, buffer: Buffer) -> Buffer:
+        place = arrangement.places[index]
+        assert place is not None
+        assert view(buffer).nbytes == place.stop - place.start, f"{self._fulls[index]} has {view(buffer).nbytes} bytes"
+        return buffer
 
     def read(self, path: Path) -> StepFile:
         """Opens a file.
@@ -119,21 +134,21 @@ class Plan:
             data = tensorfile.check(content, self._start(arrangement, texts), arrangement.size)
         except ValueError as error:
             raise CorruptGolden(path, str(error)) from None
-        return StepFile(data, arrangement.places, texts)
+        return StepFile(data, self._fulls, arrangement.places, texts)
 
     def _arranged(self, foreign: tuple[int, ...]) -> _Arrangement:
         """Tensors in order, given the bytes of those whose dtype does not tell."""
         sizes = dict(zip(self._foreign, foreign, strict=True))
-        entries = tensorfile.arranged(
-            [
-                tensorfile.entry(full, leaf.type, leaf.shape, sizes.get(full))
-                for full, leaf in zip(self._fulls, self._leaves, strict=True)
-                if leaf.shape is not None
-            ]
-        )
-        ends = list(accumulate((entry.size for entry in entries), initial=0))
-        places = {entry.name: slice(*pair) for entry, pair in zip(entries, pairwise(ends), strict=True)}
-        return _Arrangement(tuple(places), tensorfile.listing(entries), places, ends[-1])
+        shaped = [(index, leaf.type, leaf.shape) for index, leaf in enumerate(self._leaves) if leaf.shape is not None]
+        entries = [tensorfile.entry(self._fulls[index], dtype, shape, sizes.get(index)) for index, dtype, shape in shaped]
+        order = tensorfile.order(entries)
+        places: list[slice | None] = [None] * len(self._leaves)
+        end = 0
+        for which in order:
+            start, end = end, end + entries[which].size
+            places[shaped[which][0]] = slice(start, end)
+        listing = tensorfile.listing([entries[which] for which in order])
+        return _Arrangement([shaped[which][0] for which in order], listing, places, end)
 
     def _start(self, arrangement: _Arrangement, texts: Mapping[str, str]) -> bytes:
         """What a file begins with."""
@@ -147,22 +162,23 @@ class Plan:
             raise ValueError("its header does not hold the leaves that the manifest names")
         metadata, _ = json.JSONDecoder().raw_decode(f'"{header[len(head) :]}')
         values = canonical.loads(metadata[:-1].encode())
-        if not isinstance(values, dict) or set(values) != self._scalars or not all(isinstance(text, str) for text in values.values()):
+        known = [full for full, _ in self._scalars]
+        if not isinstance(values, dict) or sorted(values) != known or not all(isinstance(text, str) for text in values.values()):
             raise ValueError("its header does not hold the scalars that the manifest names")
         return values
 
     def _sizes(self, header: str) -> tuple[int, ...]:
         """Bytes of the tensors whose dtype does not tell."""
         members = canonical.loads(header.encode()) if self._foreign else {}
-        return tuple(_size(members.get(full), full) for full in self._foreign)
+        return tuple(_size(members.get(self._fulls[index]), self._fulls[index]) for index in self._foreign)
 
 
-def _lines(leaves: Sequence[Leaf]) -> dict[str, list[str]]:
+def _lines(leaves: Sequence[Leaf], lines: Sequence[str]) -> dict[str, list[str]]:
     """The lines of each phase, sorted by path."""
-    lines: dict[str, list[str]] = {}
-    for leaf in sorted(leaves, key=attrgetter("path")):
-        lines.setdefault(leaf.phase, []).append(leaf.line())
-    return lines
+    found: dict[str, list[str]] = {}
+    for index in sorted(range(len(leaves)), key=[leaf.path for leaf in leaves].__getitem__):
+        found.setdefault(leaves[index].phase, []).append(lines[index])
+    return found
 
 
 def _size(member: Any, full: str) -> int:

@@ -25,13 +25,14 @@ class _Shape:
     """What all steps with the same layouts have in common."""
 
     leaves: tuple[Leaf, ...]
+    lines: tuple[str, ...]
     columns: npt.NDArray[np.intp]
     places: Mapping[str, int]
 
     @cached_property
     def file(self) -> stepfile.Plan:
         """Of their step files."""
-        return stepfile.Plan(self.leaves)
+        return stepfile.Plan(self.leaves, self.lines)
 
 
 class Golden:
@@ -134,7 +135,7 @@ class Golden:
         wanted = self.digest(step, full)
         if not self.kept(step):
             return None
-        found = self._file(step).content(full)
+        found = self._file(step).content(self._shape(step).places[full])
         if check and digest.digest(found) != wanted:
             raise CorruptGolden(self.file(step), f"{full} does not have its digest")
         return found
@@ -146,7 +147,8 @@ class Golden:
 
     def differing(self, step: int) -> list[Leaf]:
         """The leaves of a kept step whose bytes in its file do not have their digests."""
-        return self._file(step).differing(self.leaves(step), self.digests(step))
+        leaves = self.leaves(step)
+        return [leaves[place] for place in self._file(step).differing(self.digests(step))]
 
     def check(self) -> None:
         """Reads every byte of it.
@@ -226,4 +228,5 @@ def _names(folder: Path) -> set[str]:
 
 def _shape(known: Manifest, layouts: tuple[int, ...]) -> _Shape:
     leaves = tuple(leaf for index in layouts for leaf in known.layouts[index].leaves)
-    return _Shape(leaves, table.columns(known, layouts), {leaf.full: place for place, leaf in enumerate(leaves)})
+    lines = tuple(line for index in layouts for line in known.layouts[index].lines)
+    return _Shape(leaves, lines, table.columns(known, layouts), {leaf.full: place for place, leaf in enumerate(leaves)})

@@ -31,12 +31,13 @@ class _Plan:
     """What is known of a snapshot by its leaves alone."""
 
     leaves: tuple[Leaf, ...]
+    lines: tuple[str, ...]
     parts: tuple[_Part, ...]
 
     @cached_property
     def file(self) -> stepfile.Plan:
         """Of its step files."""
-        return stepfile.Plan(self.leaves)
+        return stepfile.Plan(self.leaves, self.lines)
 
 
 class Writer:
@@ -121,7 +122,8 @@ class Writer:
             return self._plan
         if len({leaf.full for leaf in leaves}) != len(leaves) or not leaves:
             raise ValueError(f"a state needs leaves with distinct paths, got {_twice(leaves) or 'none'}")
-        return _Plan(leaves, tuple(_Part(rows, self._layout(leaves[rows])) for rows in _phases(leaves)))
+        parts = tuple(_Part(rows, self._layout(leaves[rows])) for rows in _phases(leaves))
+        return _Plan(leaves, tuple(line for part in parts for line in self._layouts[part.layout].lines), parts)
 
     def _layout(self, leaves: tuple[Leaf, ...]) -> int:
         """Place of the layout of a phase among those known, or the next one."""
