@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -24,11 +24,13 @@ class Bucket:
         group: Index of the group.
         params: Matrices first, else in the group's order. At least one.
         places: Where each stands in the group.
+        is_whole: The bucket is the group, in its order.
     """
 
     group: int
     params: list[Tensor]
     places: list[int]
+    is_whole: bool
 
     @property
     def name(self) -> Name:
@@ -37,6 +39,8 @@ class Bucket:
 
     def pick(self, gradients: Gradients) -> list[Tensor]:
         """The bucket's own of the group's gradients."""
+        if self.is_whole:
+            return cast(list[Tensor], gradients)
         return [g for g in map(gradients.__getitem__, self.places) if g is not None]
 
     def facts(self) -> tuple[Any, ...]:
@@ -51,11 +55,16 @@ class Split:
         self.buckets = list(_split(group, params, gradients))
         self._params = list(params)
         self._missing = [g is None for g in gradients]
-        self._lie = lie(params)
+        self._deep = [p for p in params if p.dim() > 1]
+        self._lie = self._look()
 
     def holds(self, params: Sequence[Tensor], gradients: Gradients) -> bool:
-        """Whether these are the same parameters, unmoved, and the same ones have gradients. Costs about 0.3 us a parameter."""
-        return are(params, self._params) and [g is None for g in gradients] == self._missing and lie(params) == self._lie
+        """Whether these are the same parameters, unmoved, and the same ones have gradients. Costs about 0.2 us a parameter."""
+        return are(params, self._params) and [g is None for g in gradients] == self._missing and self._look() == self._lie
+
+    def _look(self) -> tuple[list[Any], ...]:
+        """As `lie`, but without the strides that are no choice."""
+        return list(map(Tensor.data_ptr, self._params)), list(map(_dtype, self._params)), list(map(Tensor.stride, self._deep))
 
 
 def are(some: Sequence[object], others: Sequence[object]) -> bool:
@@ -64,9 +73,8 @@ def are(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def lie(tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], ...]:
-    """Addresses, strides and dtypes. Sizes are left out: a tensor cannot change them alone."""
-    read: tuple[Callable[[Tensor], Any], ...] = (Tensor.data_ptr, Tensor.stride, _dtype)
-    return tuple(tuple(map(each, tensors)) for each in read)
+    """Addresses, dtypes and strides: a block may come back to its tensor in another layout. A parameter cannot change its sizes alone."""
+    return tuple(map(Tensor.data_ptr, tensors)), tuple(map(_dtype, tensors)), tuple([x.stride() for x in tensors])
 
 
 def _split(group: int, params: Sequence[Tensor], gradients: Gradients) -> Iterator[Bucket]:
@@ -76,7 +84,7 @@ def _split(group: int, params: Sequence[Tensor], gradients: Gradients) -> Iterat
             buckets.setdefault((p.device, p.dtype), []).append(i)
     for places in buckets.values():
         places.sort(key=lambda i: is_matrix(params[i]), reverse=True)
-        yield Bucket(group, [params[i] for i in places], places)
+        yield Bucket(group, [params[i] for i in places], places, places == list(range(len(params))))
 
 
 _dtype = operator.attrgetter("dtype")

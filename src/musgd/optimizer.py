@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import torch
@@ -13,19 +13,18 @@ from musgd.bucket import Bucket, Gradients, Name, Split, are
 from musgd.coefficients import Coefficients, Live
 from musgd.device import Device, is_captured
 from musgd.groups import check_gradients, check_options, check_parameters
-from musgd.prepared import Momenta, Prepared, choose, precision
+from musgd.momenta import gather, lay_momenta
+from musgd.prepared import Prepared, choose, precision
 from musgd.recording import LaunchError, Recording, owned, record
 from musgd.replay import GroupStatus, OnFallback, Replays
-from musgd.update import Form, Inputs, Scale, Tensors, is_laid_like, is_matrix, laid_like, prepare, write
+from musgd.update import Form, Scale, Tensors, is_matrix, prepare, write
 
 if TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT, StateDict
 
-MUON = SGD = "momentum_buffer"
-HYBRID_SGD = "momentum_buffer_SGD"
 OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "use_muon", "maximize")
 ATTRIBUTES = ("muon", "sgd", "scale", "capture_orthogonalization", "capture_updates", "on_fallback")
-OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "use_muon", "maximize")
+Work = list[tuple[dict[str, Any], Bucket, list[Tensor]]]
 
 
 class MuSGD(Optimizer):
@@ -83,15 +82,12 @@ class MuSGD(Optimizer):
         for name, weight in (("muon", muon), ("sgd", sgd)):
             if not weight >= 0:
                 raise ValueError(f"MuSGD: {name} is {weight}, must be at least 0")
-        if scale not in get_args(Scale):
-            raise ValueError(f"MuSGD: scale is {scale!r}, must be one of {', '.join(map(repr, get_args(Scale)))}")
-        if on_fallback not in get_args(OnFallback):
-            raise ValueError(f"MuSGD: on_fallback is {on_fallback!r}, must be one of {', '.join(map(repr, get_args(OnFallback)))}")
-        self.muon = muon
-        self.sgd = sgd
+        for name, chosen, choices in (("scale", scale, get_args(Scale)), ("on_fallback", on_fallback, get_args(OnFallback))):
+            if chosen not in choices:
+                raise ValueError(f"MuSGD: {name} is {chosen!r}, must be one of {', '.join(map(repr, choices))}")
+        self.muon, self.sgd = muon, sgd
         self.scale: Scale = scale
-        self.capture_orthogonalization = capture_orthogonalization
-        self.capture_updates = capture_updates
+        self.capture_orthogonalization, self.capture_updates = capture_orthogonalization, capture_updates
         self.on_fallback: OnFallback = on_fallback
         self._forget()
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "nesterov": nesterov, "use_muon": use_muon}
@@ -131,30 +127,31 @@ class MuSGD(Optimizer):
 
         Raises:
             ValueError: A gradient is sparse; nothing has been changed then.
+            ReplayError: Replay was asked for, is not possible, and `on_fallback` is "raise".
         """
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         gradients = [[p.grad for p in group["params"]] for group in self.param_groups]
-        for i, group in enumerate(self.param_groups):
-            check_gradients(group, i, gradients[i])
         work = [
             (group, bucket, bucket.pick(gradients[i]))
             for i, group in enumerate(self.param_groups)
             for bucket in self._buckets(i, group["params"], gradients[i])
         ]
-        if self.capture_updates or self.capture_orthogonalization:
+        ready = self._take(work)
+        taken = ready is not None
+        if ready is None:
             # All that may fail, or take memory, comes before anything has moved.
+            for i, group in enumerate(self.param_groups):
+                check_gradients(group, i, gradients[i])
             ready = [self._ready(*each) for each in work]
-        else:
-            ready = [None] * len(work)
         for (group, bucket, g), recorded in zip(work, ready, strict=True):
-            write(bucket.params, self._updates(group, bucket, g, recorded), float(group["lr"]))
+            write(bucket.params, self._updates(group, bucket, g, recorded, taken), float(group["lr"]))
         return loss
 
     def replay_status(self) -> list[GroupStatus]:
-        """What became of replay, one entry a group, device and dtype that has been stepped since a capture flag was set."""
+        """What became of replay: an entry for each group, device and dtype stepped since a capture flag was set."""
         return self._replays.status()
 
     def release(self) -> None:
@@ -201,24 +198,45 @@ class MuSGD(Optimizer):
             split = self._splits[i] = Split(i, params, gradients)
         return split.buckets
 
+    def _take(self, work: Work) -> Sequence[Prepared | Recording | None] | None:
+        """The recordings of all buckets with their gradients copied in, where each fits as it is; else None, and nothing was done."""
+        fitting = (
+            [self._fitting(bucket, self._form(group)) for group, bucket, _ in work] if self.capture_updates and self._unmoved() else []
+        )
+        ready = [prepared for prepared in fitting if prepared is not None]
+        if not ready or len(ready) < len(work):
+            return None
+        try:
+            for prepared, (_, _, g) in zip(ready, work, strict=True):
+                prepared.recording.take(g)
+        except RuntimeError:
+            # A gradient that cannot be copied, a sparse one, is named by the check that this step then makes.
+            return None
+        return ready
+
+    def _fitting(self, bucket: Bucket, form: Form) -> Prepared | None:
+        """The bucket's last recording, if it still does what is wanted."""
+        last, generation, prepared = self._current.get(bucket.name, (None, 0, None))
+        return prepared if prepared and last is bucket and generation == self._replays.generation and prepared.fits(form) else None
+
+    def _unmoved(self) -> bool:
+        """Whether every parameter's state is the object that the last recording saw, and nobody is capturing this step."""
+        return are(list(self.state.values()), self._states) and not is_captured()
+
     def _ready(self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor]) -> Prepared | Recording | None:
         """The recording that does this bucket's step, made now where it is missing; None to do it eagerly."""
         form = self._form(group)
-        if not self.capture_updates:
-            return self._orthogonalization(bucket, gradients, form)
-        last, generation, prepared = self._current.get(bucket.name, (None, 0, None))
-        unmoved = last is bucket and generation == self._replays.generation and are(list(self.state.values()), self._states)
-        if prepared is not None and unmoved and prepared.fits(form) and not is_captured():
-            return prepared
-        return self._whole(group, bucket, gradients, form)
+        if self.capture_updates:
+            return (self._fitting(bucket, form) if self._unmoved() else None) or self._whole(group, bucket, gradients, form)
+        return self._orthogonalization(bucket, gradients, form) if self.capture_orthogonalization else None
 
     def _whole(self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor], form: Form) -> Prepared | None:
         def key() -> Hashable:
-            return "updates", bucket.facts(), self._momenta(bucket, form).facts(), form, precision()
+            return "updates", bucket.facts(), lay_momenta(self.state, bucket.params, form).facts(), form, precision()
 
         def make(device: Device) -> Prepared:
-            inputs = self._inputs(bucket, gradients, form)
-            return Prepared.make(device, inputs, self._momenta(bucket, form), self._coefficients(group), form)
+            inputs = gather(self.state, bucket.params, gradients, form)
+            return Prepared.make(device, inputs, lay_momenta(self.state, bucket.params, form), self._coefficients(group), form)
 
         prepared = self._replays.find(bucket, key, make, self.on_fallback)
         if prepared is not None:
@@ -233,7 +251,7 @@ class MuSGD(Optimizer):
             return "orthogonalization", tuple((p.shape, p.stride()) for p in matrices), form, precision()
 
         def make(device: Device) -> Recording:
-            preparation = choose(self._inputs(bucket, gradients, form), form)
+            preparation = choose(gather(self.state, bucket.params, gradients, form), form)
             orthogonalize, u = preparation.orthogonalize, owned(preparation.blank())
             with torch.inference_mode(False), torch.no_grad(), torch.autocast(u[0].device.type, enabled=False):
                 return record(device, lambda: orthogonalize(u), u, [])
@@ -241,19 +259,19 @@ class MuSGD(Optimizer):
         return self._replays.find(bucket, key, make, self.on_fallback) if matrices else None
 
     def _updates(
-        self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor], recorded: Prepared | Recording | None
+        self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor], recorded: Prepared | Recording | None, taken: bool
     ) -> list[Tensor]:
         """What the bucket's weights move by, before the learning rate; its momenta have advanced."""
         if isinstance(recorded, Prepared):
             try:
-                updates = recorded.replay(gradients, self._coefficients(group))
+                updates = recorded.replay(None if taken else gradients, self._coefficients(group))
             except LaunchError as failure:
                 self._fail(bucket, recorded, failure)
             else:
                 self._replays.replayed(bucket)
                 return updates
         form = self._form(group)
-        preparation = choose(self._inputs(bucket, gradients, form), form)
+        preparation = choose(gather(self.state, bucket.params, gradients, form), form)
 
         def orthogonalize(u: Tensors) -> list[Tensor]:
             if isinstance(recorded, Recording):
@@ -280,25 +298,3 @@ class MuSGD(Optimizer):
 
     def _coefficients(self, group: dict[str, Any]) -> Coefficients:
         return Coefficients(group["momentum"], group["weight_decay"], self.muon, self.sgd)
-
-    def _inputs(self, bucket: Bucket, gradients: list[Tensor], form: Form) -> Inputs:
-        tensors = self._momenta(bucket, form).tensors
-        matrices = len(tensors) - len(bucket.params)
-        g = [laid_like(g, p) for g, p in zip(gradients, bucket.params, strict=True)]
-        return Inputs(bucket.params, g, tensors[:matrices], tensors[matrices:])
-
-    def _momenta(self, bucket: Bucket, form: Form) -> Momenta:
-        """The bucket's momenta, made where they are missing, in the layout that the parameters have now."""
-        matrices = [p for p in bucket.params if form.use_muon and is_matrix(p)]
-        keys = [MUON] * len(matrices) + [HYBRID_SGD if form.use_muon else SGD] * len(bucket.params)
-        for p, key in zip([*matrices, *bucket.params], keys, strict=True):
-            self._lay(p, key)
-        return Momenta.of([self.state[p] for p in [*matrices, *bucket.params]], keys)
-
-    def _lay(self, p: Tensor, key: str) -> None:
-        state = self.state[p]
-        momentum: Tensor | None = state.get(key)
-        if momentum is None or not is_laid_like(momentum, p):
-            with torch.inference_mode(False), torch.no_grad():
-                # -0.0 is the identity of addition (0.0 is not: 0.0 + -0.0 is 0.0), so that the first v is the gradient bit for bit.
-                state[key] = torch.full_like(p, -0.0, requires_grad=False) if momentum is None else laid_like(momentum, p)

@@ -32,20 +32,32 @@ class Recording:
         outputs: What it wrote last. The next replay overwrites them.
         graph: Does the work.
         driver_bytes: Device memory that it took outside torch's allocator.
+        function: What was captured. Held because the graph reads memory, tables and addresses say, that nothing else may hold.
     """
 
     inputs: list[Tensor]
     outputs: list[Tensor]
     graph: Graph
     driver_bytes: int
+    function: Callable[[], list[Tensor]]
 
     def replay(self, values: Tensors) -> list[Tensor]:
-        """Copy the values (any layout, the shapes of the inputs) in, do the work once, and return the outputs. Only reads the values.
+        """`take` and `launch`."""
+        self.take(values)
+        return self.launch()
+
+    def take(self, values: Tensors) -> None:
+        """Copy values (any layout, the shapes of the inputs) in, in one foreach copy. Only reads them."""
+        # The cheapest way into foreach: nothing is made here that could become an inference tensor, and autograd is not asked.
+        with torch.inference_mode():
+            torch._foreach_copy_(self.inputs, values)
+
+    def launch(self) -> list[Tensor]:
+        """Do the work once on the inputs, and return the outputs.
 
         Raises:
             LaunchError: The device refused, and nothing was done.
         """
-        copy_in(self.inputs, values)
         try:
             self.graph.replay()
         except RuntimeError as cause:
@@ -74,7 +86,7 @@ def record(device: Device, function: Callable[[], list[Tensor]], inputs: list[Te
         graph, outputs = _capture(device, function, changed)
     finally:
         device.tidy()
-    return Recording(inputs, outputs, graph, max(0, device.driver_bytes() - before))
+    return Recording(inputs, outputs, graph, max(0, device.driver_bytes() - before), function)
 
 
 def _capture(device: Device, function: Callable[[], list[Tensor]], changed: Tensors) -> tuple[Graph, list[Tensor]]:
@@ -93,13 +105,6 @@ def owned(like: Tensors) -> list[Tensor]:
     """Copies of tensors, dense ones in the same layout, to be the inputs of a recording."""
     with torch.inference_mode(False), torch.no_grad():
         return [torch.empty_like(x, requires_grad=False).copy_(x) for x in like]
-
-
-def copy_in(inputs: Tensors, values: Tensors) -> None:
-    """Overwrite the inputs, in one foreach copy."""
-    # The cheapest way into foreach: nothing is made here that could become an inference tensor, and autograd is not asked.
-    with torch.inference_mode():
-        torch._foreach_copy_(inputs, values)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import torch
 
 from musgd.bucket import Bucket, Name
 from musgd.device import Device, UnsupportedError, is_captured, open_device
+from musgd.packed import why_not
 
 OnFallback = Literal["warn", "raise"]
 
@@ -48,6 +49,7 @@ class GroupStatus:
         fallbacks: Steps done eagerly so far although replay was asked for.
         pool_bytes: Reserved by torch's allocator for all recordings of this optimizer on this device.
         driver_bytes: Taken by the driver for the recordings held.
+        kernels: Why torch's operations do the work rather than the Triton kernels, or None where the kernels do what they can.
     """
 
     group: int
@@ -61,6 +63,7 @@ class GroupStatus:
     fallbacks: int
     pool_bytes: int
     driver_bytes: int
+    kernels: str | None
 
 
 class Kept(Protocol):
@@ -176,6 +179,7 @@ class Replays:
                 fallbacks=slot.fallbacks,
                 pool_bytes=pools.get(device, 0),
                 driver_bytes=sum(recording.driver_bytes for recording in slot.recordings.values()),
+                kernels=why_not(device),
             )
             for (group, device, dtype), slot in sorted(self._slots.items(), key=lambda item: item[0][0])
         ]

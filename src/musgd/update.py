@@ -23,6 +23,8 @@ Tensors = list[Tensor] | tuple[Tensor, ...]
 Orthogonalize = Callable[[Tensors], list[Tensor]]
 
 EPSILON = 1e-7
+ABC = (3.4445, -4.7750, 2.0315)
+STEPS = 5
 
 
 @dataclass(frozen=True)
@@ -201,12 +203,12 @@ def orthogonalize(X: Tensor) -> Tensor:
     Returns:
         bfloat16 (n, rows, columns), not always contiguous.
     """
-    a, b, c = (3.4445, -4.7750, 2.0315)
+    a, b, c = ABC
     tall = X.shape[-2] > X.shape[-1]
     X = X.bfloat16()
     X = X.mT if tall else X
     X = X / (torch.linalg.vector_norm(X, dim=(-2, -1), keepdim=True) + EPSILON)
-    for _ in range(5):
+    for _ in range(STEPS):
         A = X @ X.mT
         B = torch.baddbmm(A, A, A, beta=b, alpha=c)
         X = torch.baddbmm(X, B, X, beta=a)

@@ -158,7 +158,7 @@ class TestRestores:
 
     REMOVED: ClassVar = {
         "momenta": ("recording.py", "torch._foreach_copy_(changed, kept)", "pass", "test_momenta_are_put_back", 5),
-        "gradients": ("prepared.py", "g = owned(inputs.g)", "g = list(inputs.g)", "test_gradients_are_left", 1),
+        "gradients": ("prepared.py", "    g = owned(inputs.g)", "    g = list(inputs.g)", "test_gradients_are_left", 1),
         "graph": ("replay.py", "        recording.release()\n", "", "test_no_graph_and_no_memory_stay and launch-fails", 1),
         "memory": ("recording.py", "        device.tidy()\n", "        pass\n", "test_no_graph_and_no_memory_stay", 4),
         "collection": (

@@ -1,0 +1,695 @@
+"""Replay as CUDA graphs, case by case: each ends with the bits of an eager twin, and asserts that graphs were replayed."""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, SequentialLR
+
+import musgd.packed
+import musgd.update
+from musgd import MuSGD
+from musgd.replay import KEPT, ReplayError, ReplayWarning
+from tests.musgd.test_replay import Exhausted
+
+pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")]
+
+ROOT = Path(__file__).parents[2]
+SHAPES = ((64, 32, 3, 3), (16, 1, 3, 3), (64, 32, 3, 3), (24, 40), (40, 24), (130, 70), (64,), (), (7,))
+OPTIONS: dict[str, Any] = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.05, "nesterov": True, "use_muon": True}
+MODES = ("capture_updates", "capture_orthogonalization")
+
+
+@pytest.fixture(params=["kernels", "operations"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By the Triton kernels, or by torch's operations as where Triton is missing."""
+    device = torch.device("cuda", 0)
+    if request.param == "operations":
+        monkeypatch.setitem(musgd.packed._REASONS, device, "as told by a test")
+    else:
+        assert musgd.packed.why_not(device) is None
+    return str(request.param)
+
+
+def weights(*shapes: Sequence[int], dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
+    """Parameters on the GPU, the same ones each time."""
+    generator = torch.Generator().manual_seed(1)
+    return [nn.Parameter(torch.randn(tuple(shape), generator=generator).to("cuda", dtype)) for shape in shapes]
+
+
+def params(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def gradients(optimizer: torch.optim.Optimizer, step: int) -> None:
+    """Set gradients that depend on the step alone."""
+    generator = torch.Generator().manual_seed(100 + step)
+    for p in params(optimizer):
+        p.grad = torch.empty_like(p).copy_(torch.randn(p.shape, generator=generator))
+
+
+def train(optimizers: MuSGD | Iterable[MuSGD], steps: Iterable[int], each: Callable[[MuSGD, int], object] = lambda o, step: None) -> None:
+    pair = [optimizers] if isinstance(optimizers, MuSGD) else list(optimizers)
+    for step in steps:
+        for optimizer in pair:
+            each(optimizer, step)
+            gradients(optimizer, step)
+            optimizer.step()
+
+
+def bits(x: Tensor) -> Tensor:
+    return x.detach().contiguous().reshape(-1).view(torch.uint8)
+
+
+def same(a: MuSGD, b: MuSGD) -> bool:
+    """Weights and states, key for key, as integers."""
+    for p, q in zip(params(a), params(b), strict=True):
+        if list(a.state[p]) != list(b.state[q]):
+            return False
+        pairs = [(p, q), *((a.state[p][key], b.state[q][key]) for key in a.state[p])]
+        if not all(x.dtype == y.dtype and x.stride() == y.stride() and torch.equal(bits(x), bits(y)) for x, y in pairs):
+            return False
+    return True
+
+
+def pair(*shapes: Sequence[int], mode: str = "capture_updates", **options: Any) -> tuple[MuSGD, MuSGD]:
+    """A replaying optimizer, for which fallbacks are errors unless the options say otherwise, and its eager twin."""
+    common = {**OPTIONS, **options}
+    on_fallback = common.pop("on_fallback", "raise")
+    dtype = common.pop("dtype", torch.float32)
+    replayed, eager = (MuSGD(weights(*(shapes or SHAPES), dtype=dtype), **common) for _ in range(2))
+    setattr(replayed, mode, True)
+    replayed.on_fallback = on_fallback
+    return replayed, eager
+
+
+def counts(optimizer: MuSGD) -> tuple[int, int]:
+    """Recordings and replays."""
+    status = optimizer.replay_status()
+    return sum(each.recordings for each in status), sum(each.replays for each in status)
+
+
+def ends_equal(replayed: MuSGD, eager: MuSGD, replays: int, recordings: int | None = None) -> None:
+    """The claim of every case, with its negative control."""
+    assert same(replayed, eager)
+    assert counts(replayed)[1] == replays
+    assert recordings is None or counts(replayed)[0] == recordings
+    kept = params(eager)[0].detach().clone()
+    params(eager)[0].detach().neg_()
+    assert not same(replayed, eager)
+    params(eager)[0].detach().copy_(kept)
+
+
+def reserved() -> int:
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str)
+def test_replayed_steps_have_the_eager_bits(path: str, mode: str, nesterov: bool, dtype: torch.dtype) -> None:
+    replayed, eager = pair(mode=mode, nesterov=nesterov, dtype=dtype, lr=1e-3)
+    for step in range(5):
+        train((replayed, eager), [step])
+        assert same(replayed, eager)
+    ends_equal(replayed, eager, 5, 1)
+
+
+@pytest.mark.parametrize("use_muon", [True, False])
+@pytest.mark.parametrize("maximize", [True, False])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.05])
+def test_every_form_has_the_eager_bits(path: str, use_muon: bool, maximize: bool, weight_decay: float) -> None:
+    replayed, eager = pair(use_muon=use_muon, maximize=maximize, weight_decay=weight_decay)
+    train((replayed, eager), range(4))
+    ends_equal(replayed, eager, 4, 1)
+
+
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_kernels_agree_with_operations(nesterov: bool, layout: torch.memory_format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by bits: the distance is that of bfloat16's rounding; a matrix taken for its transpose would be off by more than 1."""
+    by_kernels, by_operations = (MuSGD(weights(*SHAPES), **{**OPTIONS, "nesterov": nesterov, "muon": 1.0, "sgd": 0.0}) for _ in range(2))
+    first = [p.detach().clone() for p in params(by_kernels)]
+    for optimizer in (by_kernels, by_operations):
+        for p in params(optimizer):
+            if p.dim() == 4:
+                p.data = p.data.contiguous(memory_format=layout)
+    assert musgd.packed.why_not(torch.device("cuda", 0)) is None
+    train(by_kernels, range(2))
+    monkeypatch.setitem(musgd.packed._REASONS, torch.device("cuda", 0), "as told by a test")
+    train(by_operations, range(2))
+    for p, q, w in zip(params(by_kernels), params(by_operations), first, strict=True):
+        moved, expected = (p - w).double(), (q - w).double()
+        if p.dim() > 1:
+            assert (moved - expected).norm() < 0.02 * expected.norm()
+            assert not torch.equal(moved, expected)
+        for key in by_operations.state[q]:
+            x, y = by_kernels.state[p][key].double(), by_operations.state[q][key].double()
+            assert (x - y).norm() <= 1e-6 * y.norm()
+
+
+def test_orthogonalized_matrices_agree_with_float64() -> None:
+    """0.013 to 0.015 is bfloat16's; another coefficient or number of iterations is off by 0.027 or more."""
+    shapes = [(16, 9), (9, 16), (64, 288), (128, 64), (32, 32), (256, 1152), (80, 80), (1, 9), (9, 1), (3, 2304)]
+    for shape, p in zip(shapes, weights(*shapes), strict=True):
+        first = p.detach().double()
+        p.grad = torch.randn(shape, generator=torch.Generator().manual_seed(5)).cuda()
+        MuSGD([p], lr=1.0, use_muon=True, muon=1.0, sgd=0.0).step()
+        X = p.grad.bfloat16().double()
+        tall = shape[0] > shape[1]
+        X = X.T if tall else X
+        X = X / (X.norm() + 1e-7)
+        for _ in range(5):
+            A = X @ X.T
+            X = 3.4445 * X + (-4.7750 * A + 2.0315 * A @ A) @ X
+        expected = (X.T if tall else X) * math.sqrt(max(1, shape[0] / shape[1]))
+        assert (first - p.double() - expected).norm() < (0.03 if 1 in shape else 0.02) * expected.norm(), shape
+
+
+@pytest.fixture
+def busy_threads() -> Iterator[list[int]]:
+    """One thread pins memory, another records and queries events, until the test is over; counts their rounds."""
+    rounds, stop = [0, 0], threading.Event()
+
+    def pin() -> None:
+        while not stop.is_set():
+            torch.empty(1 << 16).pin_memory()
+            rounds[0] += 1
+
+    def query() -> None:
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        while not stop.is_set():
+            event.record(stream)
+            event.query()  # type: ignore[no-untyped-call]
+            rounds[1] += 1
+
+    threads = [threading.Thread(target=target) for target in (pin, query)]
+    for thread in threads:
+        thread.start()
+    yield rounds
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.case("R1")
+def test_r1_other_threads_pin_memory_and_query_events(busy_threads: list[int]) -> None:
+    replayed, eager = pair()
+    for step in range(10):
+        train((replayed, eager), [step])
+        replayed.release()
+    train((replayed, eager), [10, 11])
+    assert min(busy_threads) > 10
+    ends_equal(replayed, eager, 12, 11)
+
+
+def failing(how: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let every capture fail, by an exception or by a call that the driver forbids there; returns what undoes it."""
+    whole = musgd.update.prepare
+
+    def prepare(*arguments: Any) -> Any:
+        updates = whole(*arguments)
+        if torch.cuda.is_current_stream_capturing():
+            if how == "driver":
+                torch.cuda.synchronize()
+            raise RuntimeError("told to fail")
+        return updates
+
+    monkeypatch.setattr("musgd.prepared.prepare", prepare)
+    return lambda: monkeypatch.setattr("musgd.prepared.prepare", whole)
+
+
+@pytest.mark.case("R2")
+@pytest.mark.parametrize("how", ["exception", "driver"])
+def test_r2_fifty_failed_captures_leave_no_memory(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed, eager = pair(on_fallback="warn")
+    undo = failing(how, monkeypatch)
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReplayWarning)
+        for step in range(50):
+            train((replayed, eager), [step])
+            replayed.release()
+            seen.append(reserved())
+    assert counts(replayed) == (0, 0)
+    assert seen[-1] <= seen[4]
+    torch.rand(3, device="cuda")
+    undo()
+    train((replayed, eager), range(50, 53))
+    ends_equal(replayed, eager, 3, 1)
+
+
+@pytest.mark.case("R3")
+def test_r3_memory_may_end_at_each_allocation_of_a_recording() -> None:
+    shapes = ((64, 9), (16, 4, 3, 3), (16, 4, 3, 3), (5,), (), (3, 3))
+    eager = pair(*shapes)[1]
+    train(eager, range(3))
+    at, ended, before = 0, False, None
+    while not ended:
+        replayed = pair(*shapes, on_fallback="warn")[0]
+        train(replayed, [0])
+        replayed.release()
+        gradients(replayed, 1)
+        # Armed only until the capture is over: the replay allocates nothing.
+        with warnings.catch_warnings(record=True) as caught, Exhausted(at) as limit:
+            warnings.simplefilter("always")
+            replayed.step()
+        ended = limit.armed
+        assert ended or "out of memory" in str(caught[0].message)
+        train(replayed, [2])
+        ends_equal(replayed, eager, 3 if ended else 2)
+        replayed.release()
+        before = before or reserved()
+        assert reserved() <= before
+        at += 1
+    assert at > 15
+
+
+@pytest.mark.case("R4")
+@pytest.mark.parametrize("how", ["exception", "driver"])
+def test_r4_fail_once_step_three_times(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed, eager = pair(on_fallback="warn")
+    undo = failing(how, monkeypatch)
+    with pytest.warns(ReplayWarning, match="group 0 cannot be replayed"):
+        train(replayed, [0])
+    train(eager, [0])
+    assert same(replayed, eager)
+    undo()
+    for step in range(1, 4):
+        train((replayed, eager), [step])
+        assert same(replayed, eager)
+    ends_equal(replayed, eager, 3, 1)
+
+
+@pytest.mark.case("R5")
+@pytest.mark.parametrize("mode", MODES)
+def test_r5_the_recorded_step_counts_once(mode: str) -> None:
+    replayed, eager = pair(mode=mode)
+    train((replayed, eager), [0])
+    ends_equal(replayed, eager, 1, 1)
+
+
+@pytest.mark.case("R6")
+@pytest.mark.parametrize("overflow", [(0,), (1,), (2,), (0, 1, 3)], ids=str)
+def test_r6_skipped_steps_never_happened(overflow: tuple[int, ...]) -> None:
+    replayed, eager = pair()
+    scaler = torch.amp.GradScaler("cuda", init_scale=8.0, growth_interval=2)
+    for step in range(6):
+        gradients(replayed, step)
+        scale = scaler.scale(torch.ones((), device="cuda"))
+        for p in params(replayed):
+            assert p.grad is not None
+            p.grad = torch.full_like(p, math.inf) if step in overflow else p.grad * scale
+        scaler.step(replayed)
+        scaler.update()
+        if step not in overflow:
+            train(eager, [step])
+    ends_equal(replayed, eager, 6 - len(overflow), 1)
+
+
+@pytest.mark.case("R7")
+def test_r7_gradients_alternate_and_one_comes_late() -> None:
+    replayed, eager = pair()
+    for step in range(12):
+        for optimizer in (replayed, eager):
+            gradients(optimizer, step)
+            params(optimizer)[2].grad = None if step % 2 else params(optimizer)[2].grad
+            params(optimizer)[4].grad = None if step < 4 else params(optimizer)[4].grad
+            optimizer.step()
+        assert same(replayed, eager)
+    ends_equal(replayed, eager, 12, 4)
+
+
+@pytest.mark.case("R8")
+@pytest.mark.parametrize(
+    "shape", [(), (3,), (6, 4), (5, 1, 1), (1, 9), (5, 3, 2), (4, 3, 3, 3), (4, 3, 2, 2, 2), (0,), (0, 3), (3, 0), (2, 0, 3)], ids=str
+)
+def test_r8_every_rank(path: str, shape: tuple[int, ...]) -> None:
+    replayed, eager = pair(shape, (4, 4))
+    train((replayed, eager), range(3))
+    assert all(p.isfinite().all() for p in params(replayed))
+    assert same(replayed, eager)
+    assert counts(replayed) == (1, 3)
+    with torch.no_grad():
+        params(eager)[1].neg_()
+    assert not same(replayed, eager)
+
+
+@pytest.mark.case("R9")
+@pytest.mark.parametrize(
+    ("shape", "ratio"), [((64, 1, 3, 3), 8 / 3), ((64, 32, 3, 3), 1.0), ((8, 8, 1, 7), 1.0), ((8, 8, 7, 1), 1 / math.sqrt(7))], ids=str
+)
+def test_r9_a_replayed_step_has_the_scale_of_its_mode(path: str, shape: tuple[int, ...], ratio: float) -> None:
+    moved = {}
+    for scale in ("matrix", "kernel"):
+        replayed, eager = pair(shape, scale=scale, lr=1.0, muon=1.0, sgd=0.0, weight_decay=0.0)
+        with torch.no_grad():
+            for optimizer in (replayed, eager):
+                params(optimizer)[0].zero_()
+        train((replayed, eager), [0])
+        moved[scale] = params(replayed)[0].norm().item()
+        ends_equal(replayed, eager, 1, 1)
+    assert moved["matrix"] / moved["kernel"] == pytest.approx(ratio, rel=1e-5)
+
+
+@pytest.mark.case("R10")
+@pytest.mark.parametrize(
+    "schedule",
+    [lambda o: CosineAnnealingLR(o, T_max=10), lambda o: LambdaLR(o, lambda step: 0.9**step), None],
+    ids=["cosine", "lambda", "set"],
+)
+def test_r10_learning_rates_are_not_frozen(schedule: Any) -> None:
+    replayed, eager = pair()
+    schedulers = [schedule(optimizer) for optimizer in (replayed, eager)] if schedule else []
+    seen = set()
+    for step in range(10):
+        if not schedulers:
+            for optimizer in (replayed, eager):
+                optimizer.param_groups[0]["lr"] = 0.1 / (1 + step)
+        train((replayed, eager), [step])
+        seen.add(replayed.param_groups[0]["lr"])
+        for scheduler in schedulers:
+            scheduler.step()
+    assert len(seen) == 10
+    assert type(replayed.param_groups[0]["lr"]) is float
+    ends_equal(replayed, eager, 10, 1)
+
+
+@pytest.mark.case("R11")
+@pytest.mark.parametrize("mode", MODES)
+def test_r11_momentum_decay_and_weights_change_at_each_of_200_steps(path: str, mode: str) -> None:
+    shapes = ((16, 4, 3, 3), (24, 40), (7,))
+    replayed, eager = pair(*shapes, mode=mode)
+
+    def change(optimizer: MuSGD, step: int) -> None:
+        k = min(step, 200)
+        optimizer.param_groups[0].update(momentum=0.8 + k / 2000, weight_decay=k / 1000, lr=0.1 / (1 + k))
+        optimizer.muon, optimizer.sgd = 0.5 + k / 400, 0.5 - k / 500
+
+    for step in range(210):
+        train((replayed, eager), [step], change)
+        if step % 50 == 49:
+            assert same(replayed, eager)
+    assert counts(replayed)[0] <= 2
+    ends_equal(replayed, eager, 210)
+
+
+@pytest.mark.case("R12")
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_r12_a_tensor_as_learning_rate(device: str) -> None:
+    lr = torch.tensor(0.1, device=device)
+    replayed, eager = pair(lr=lr)
+    schedulers = [SequentialLR(o, [LinearLR(o, 0.1, total_iters=3), CosineAnnealingLR(o, 8)], [3]) for o in (replayed, eager)]
+    seen = set()
+    for step in range(10):
+        train((replayed, eager), [step])
+        seen.add(float(replayed.param_groups[0]["lr"]))
+        for scheduler in schedulers:
+            scheduler.step()
+    assert isinstance(replayed.param_groups[0]["lr"], Tensor)
+    assert replayed.param_groups[0]["lr"].device.type == device
+    assert len(seen) > 6
+    assert float(lr) == pytest.approx(0.1)
+    ends_equal(replayed, eager, 10, 1)
+
+
+LOAD = """
+import sys, torch
+assert not torch.cuda.is_available()
+saved = torch.load(sys.argv[1], weights_only=True, map_location="cpu")
+from musgd import MuSGD
+optimizer = MuSGD([torch.nn.Parameter(w) for w in saved["weights"]])
+optimizer.load_state_dict(saved["optimizer"])
+for p in optimizer.param_groups[0]["params"]:
+    p.grad = torch.ones_like(p)
+optimizer.step()
+assert all(type(value) in (float, bool, list) for value in saved["optimizer"]["param_groups"][0].values())
+"""
+
+
+@pytest.mark.case("R13")
+def test_r13_a_checkpoint_needs_no_gpu(tmp_path: Path) -> None:
+    replayed, eager = pair()
+    train((replayed, eager), range(3))
+    torch.save({"weights": [p.detach() for p in params(replayed)], "optimizer": replayed.state_dict()}, tmp_path / "state.pt")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, "-c", LOAD, str(tmp_path / "state.pt")], check=True, env=environment)
+    assert replayed.state_dict()["param_groups"] == eager.state_dict()["param_groups"]
+    ends_equal(replayed, eager, 3, 1)
+
+
+@pytest.mark.case("R14")
+@pytest.mark.filterwarnings("ignore:You are using `torch.load` with `weights_only=False`:FutureWarning")
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))], ids=["deepcopy", "pickle"])
+def test_r14_copies_step_on_and_apart(duplicate: Callable[[MuSGD], MuSGD]) -> None:
+    replayed, eager = pair()
+    train((replayed, eager), range(3))
+    copied = duplicate(replayed)
+    train(replayed, range(3, 5))
+    assert not same(copied, replayed)
+    train((copied, eager), range(3, 5))
+    ends_equal(copied, eager, 2, 1)
+    ends_equal(replayed, eager, 5, 1)
+
+
+@pytest.mark.case("R15")
+def test_r15_groups_are_added_and_parameters_thawed() -> None:
+    replayed, eager = pair()
+    train((replayed, eager), range(10))
+    for optimizer in (replayed, eager):
+        optimizer.add_param_group({"params": weights((12, 5), (3,)), "use_muon": False, "lr": 0.3})
+    train((replayed, eager), range(10, 12))
+    for step, frozen in enumerate((True, False, True, False), 12):
+        for optimizer in (replayed, eager):
+            params(optimizer)[1].requires_grad_(not frozen)
+            gradients(optimizer, step)
+            if frozen:
+                params(optimizer)[1].grad = None
+            optimizer.step()
+    ends_equal(replayed, eager, 22)
+
+
+@pytest.mark.case("R16")
+@pytest.mark.parametrize("mode", MODES)
+def test_r16_two_groups_in_one_pool_under_autocast_and_inference_mode(path: str, mode: str) -> None:
+    """The second group's replay must not write over the first one's updates."""
+    replayed, eager = pair(mode=mode)
+    for optimizer in (replayed, eager):
+        optimizer.add_param_group({"params": weights((48, 64), (20, 30), (5,)), "lr": 0.03})
+    for step in range(6):
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=step % 2 == 0), torch.inference_mode(step % 3 == 0):
+            train((replayed, eager), [step])
+        assert same(replayed, eager)
+    ends_equal(replayed, eager, 12, 2)
+
+
+CLEAR = """
+import torch
+from tests.musgd.test_replay_cuda import counts, pair, reserved, same, train
+replayed, eager = pair()
+seen = []
+for step in range(100):
+    train((replayed, eager), [step])
+    replayed.release()
+    seen.append(reserved())
+free = torch.cuda.mem_get_info()[0]
+for step in range(100, 120):
+    train((replayed, eager), [step])
+    replayed.release()
+    seen.append(reserved())
+assert seen[-1] <= seen[2], seen
+assert free - torch.cuda.mem_get_info()[0] <= 4 << 20
+assert same(replayed, eager) and counts(replayed) == (120, 120)
+"""
+
+
+@pytest.mark.case("R17")
+@pytest.mark.parametrize("config", [None, ":4096:8", ":16:8"])
+@pytest.mark.parametrize("operations", [False, True], ids=["kernels", "operations"])
+def test_r17_recorded_and_cleared_100_times(config: str | None, operations: bool) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    environment.pop("CUBLAS_WORKSPACE_CONFIG", None)
+    if config:
+        environment["CUBLAS_WORKSPACE_CONFIG"] = config
+    told = 'import musgd.packed, torch\nmusgd.packed._REASONS[torch.device("cuda", 0)] = "as told"\n' if operations else ""
+    run = subprocess.run([sys.executable, "-c", told + CLEAR], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+@pytest.mark.case("R18")
+def test_r18_thirty_sets_of_shapes_keep_the_bound() -> None:
+    replayed, eager = pair(*[(64 + 8 * i, 96) for i in range(5)])
+    sizes = []
+    for step in range(30):
+        for optimizer in (replayed, eager):
+            gradients(optimizer, step)
+            for i, p in enumerate(params(optimizer)):
+                p.grad = p.grad if (step + 1) >> i & 1 else None
+            optimizer.step()
+        (status,) = replayed.replay_status()
+        assert status.kept <= KEPT
+        sizes.append(reserved())
+    assert max(sizes[12:]) <= max(sizes[:12])
+    ends_equal(replayed, eager, 30, 30)
+
+
+@pytest.mark.case("R19")
+def test_r19_replayed_steps_neither_synchronise_nor_allocate() -> None:
+    replayed, eager = pair()
+    train((replayed, eager), range(3))
+    kept = []
+    for step in range(100):
+        gradients(replayed, step)
+        kept.append([p.grad for p in params(replayed)])
+    momenta = [0.8 + step / 1000 for step in range(100)]
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for own, momentum in zip(kept, momenta, strict=True):
+            replayed.param_groups[0]["momentum"] = momentum
+            for p, g in zip(params(replayed), own, strict=True):
+                p.grad = g
+            replayed.step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
+    for own, momentum in zip(kept, momenta, strict=True):
+        eager.param_groups[0]["momentum"] = momentum
+        for p, g in zip(params(eager), own, strict=True):
+            p.grad = g
+        eager.step()
+    ends_equal(replayed, eager, 103, 1)
+
+
+RANK = """
+import sys, torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from musgd import MuSGD, param_groups
+rank, file = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+torch.cuda.set_device(0)
+def build():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 36, 10)).cuda()
+models = [DistributedDataParallel(build(), device_ids=[0], gradient_as_bucket_view=True) for _ in range(2)]
+optimizers = [MuSGD(param_groups(m, weight_decay=0.1), lr=0.05, momentum=0.9, nesterov=True) for m in models]
+optimizers[0].capture_updates, optimizers[0].on_fallback = True, "raise"
+for step in range(5):
+    generator = torch.Generator().manual_seed(10 * step + rank)
+    images = torch.randn(4, 3, 8, 8, generator=generator).cuda()
+    for model, optimizer in zip(models, optimizers):
+        optimizer.zero_grad()
+        model(images).square().mean().backward()
+        before = [p.grad.clone() for p in model.parameters()]
+        optimizer.step()
+        assert all(torch.equal(p.grad.view(torch.int32), g.view(torch.int32)) for p, g in zip(model.parameters(), before))
+for p, q in zip(models[0].parameters(), models[1].parameters()):
+    assert torch.equal(p.view(torch.int32), q.view(torch.int32))
+assert sum(status.replays for status in optimizers[0].replay_status()) == 10
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.case("R20")
+def test_r20_gradients_in_ddp_buckets_are_left(tmp_path: Path) -> None:
+    """Two ranks on one GPU, gradients as views of the buckets."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", RANK, str(i), str(tmp_path / "store")], env=environment, stderr=subprocess.PIPE, text=True)
+        for i in range(2)
+    ]
+    errors = [rank.communicate(timeout=200)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], errors[0][-2000:] + errors[1][-2000:]
+
+
+@pytest.mark.case("R21")
+def test_r21_what_is_not_replayed_says_why() -> None:
+    """One group on the CPU, one on the GPU; and a step inside somebody else's capture."""
+    replayed, eager = pair(on_fallback="warn")
+    for optimizer in (replayed, eager):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3, 4))]})
+    with pytest.warns(ReplayWarning, match="group 1 cannot be replayed: its parameters are on cpu"):
+        train(replayed, range(3))
+    train(eager, range(3))
+    first, second = replayed.replay_status()
+    assert (first.mode, first.replays, second.mode, second.fallbacks) == ("recorded", 3, "eager", 3)
+    assert same(replayed, eager)
+    replayed.on_fallback = "raise"
+    gradients(replayed, 3)
+    with pytest.raises(ReplayError, match="on cpu"):
+        replayed.step()
+    ends_equal(replayed, eager, 3, 1)
+
+
+@pytest.mark.case("R21")
+def test_r21_a_step_inside_a_capture_is_recorded_by_its_owner() -> None:
+    replayed, eager = pair(on_fallback="warn")
+    train((replayed, eager), range(3))
+    for optimizer in (replayed, eager):
+        gradients(optimizer, 3)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with pytest.warns(ReplayWarning, match="somebody else is capturing this step"), torch.cuda.graph(graph):
+        replayed.step()
+    for _ in range(2):
+        graph.replay()
+        eager.step()
+    torch.cuda.synchronize()
+    ends_equal(replayed, eager, 3, 1)
+    del graph
+    train((replayed, eager), [4])
+    ends_equal(replayed, eager, 4, 1)
+
+
+@pytest.mark.case("R22")
+def test_r22_record_drop_record() -> None:
+    replayed, eager = pair()
+    train((replayed, eager), range(2))
+    replayed.release()
+    noise = [torch.full((1 << 20,), math.nan, device="cuda") for _ in range(8)]
+    train((replayed, eager), range(2, 4))
+    replayed.load_state_dict(torch.load(_saved(replayed), weights_only=True))
+    train((replayed, eager), range(4, 6))
+    del noise
+    ends_equal(replayed, eager, 6, 3)
+
+
+def _saved(optimizer: MuSGD) -> io.BytesIO:
+    file = io.BytesIO()
+    torch.save(optimizer.state_dict(), file)
+    file.seek(0)
+    return file
+
+
+def test_a_real_network_of_yolo_shapes_has_the_eager_bits() -> None:
+    """The 366 shapes, both groups, momentum warm-up, learning rate schedule: 12 steps."""
+    from tests.musgd.bench_step import build
+
+    replayed, eager = build(capture_updates=True), build()
+    replayed.on_fallback = "raise"
+
+    def change(optimizer: MuSGD, step: int) -> None:
+        for group in optimizer.param_groups:
+            group["momentum"], group["lr"] = 0.8 + 0.01 * step, 0.01 / (1 + step)
+
+    train((replayed, eager), range(12), change)
+    ends_equal(replayed, eager, 24, 2)
