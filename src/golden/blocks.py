@@ -36,7 +36,7 @@ class Tensors:
         spaces: kinds of memory that the addresses are in.
         sizes: logical bytes of each.
         views: of what lies in the host's memory, None elsewhere and for lazy views.
-        pending: for this step, the place of each tensor without a view and a tensor that holds its logical values.
+        pending: for this step, the place of each tensor without a view, and that tensor.
     """
 
     def __init__(self, found: Sequence[Tensor]) -> None:
@@ -103,7 +103,7 @@ class Tensors:
         return True
 
     def _pend(self, found: Sequence[Tensor]) -> list[tuple[int, Tensor]]:
-        return [(place, _resolved(found[place]) if place in self._lazy else found[place]) for place in self._viewless]
+        return [(place, found[place]) for place in self._viewless]
 
     def _view(self, place: int, tensor: Tensor) -> View | None:
         if self.spaces[place] != HOST or place in self._lazy:
@@ -190,7 +190,7 @@ def view(tensor: Tensor) -> View:
     return memory.strided(tensor.data_ptr(), tensor.shape, [stride * item for stride in tensor.stride()], item)
 
 
-def _resolved(tensor: Tensor) -> Tensor:
-    """The values that a lazily conjugated or negated view reads as."""
-    with torch.no_grad():
+def resolved(tensor: Tensor) -> Tensor:
+    """The values that a lazily conjugated or negated view reads as: a copy, where it is one."""
+    with torch.no_grad(), torch._C.DisableTorchFunction():  # modes have no say in what a tensor is
         return tensor.resolve_conj().resolve_neg()

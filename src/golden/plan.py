@@ -7,19 +7,20 @@ walked anew. A plan holds no tensor between two steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 from xxhash import xxh3_128_digest
 
 from golden import blocks, sharing
 from golden.digest import rows
 from golden.errors import ScenarioFailed
 from golden.leaf import Buffer, Leaf, Snapshot
-from golden.memory import whole
+from golden.memory import View, whole
 from golden.names import Names
 from golden.nodes import Flat
 from golden.section import Section
@@ -72,11 +73,12 @@ class State:
         return Snapshot(step, self.leaves, np.concatenate(digests), None if data is None else _Data(chain.from_iterable(data), held))
 
     def _bring(self, data: list[list[Buffer]] | None) -> None:
-        """Digests and data of what is not in the host's memory, or is a lazy view."""
+        """Digests and data of what is not in the host's memory, or is a lazy view. Copies are made as their turn comes."""
         pending = [(index, place, tensor) for index, section in enumerate(self._sections) for place, tensor in section.pending()]
-        remote = [(number, tensor) for number, (_, _, tensor) in enumerate(pending) if tensor.device.type != blocks.HOST]
-        here = [(number, blocks.view(tensor)) for number, (_, _, tensor) in enumerate(pending) if tensor.device.type == blocks.HOST]
-        for number, view in chain(here, self._staging.fetch(remote)):
+        here = (number for number, (_, _, tensor) in enumerate(pending) if tensor.device.type == blocks.HOST)
+        there = (number for number, (_, _, tensor) in enumerate(pending) if tensor.device.type != blocks.HOST)
+        copied = self._staging.fetch((number, blocks.resolved(pending[number][2])) for number in there)
+        for number, view in chain(_views((number, blocks.resolved(pending[number][2])) for number in here), copied):
             index, place, _ = pending[number]
             self._sections[index].put(place, view)
             if data is not None:
@@ -172,6 +174,13 @@ class Plan:
                 self._leaves = tuple(leaves)
         self._current, self._addresses, self._shares = sections, addresses, shares
         return self._leaves
+
+
+def _views(found: Iterable[tuple[int, Tensor]]) -> Iterator[tuple[int, View]]:
+    """The bytes of plain tensors in the host's memory: each valid until the iterator goes on, which lets go of its tensor first."""
+    for number, tensor in found:
+        yield number, blocks.view(tensor)
+        del tensor
 
 
 class _Ranges:
