@@ -1,8 +1,14 @@
-"""Rules for all tests: those that need a CUDA device are skipped, and counted as skipped, where there is none."""
+"""Rules for all tests: no terminal of the caller's, and what needs a CUDA device is skipped, and counted so, where there is none."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Parallel workers are given the width of the terminal that they do not have; what gate prints would be wrapped to it.
+for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
