@@ -105,11 +105,14 @@ class Manifest:
     @cached_property
     def columns(self) -> tuple[npt.NDArray[np.intp], ...]:
         """For each layout the columns of its leaves in the table of digests: each distinct leaf has one, in order of first appearance."""
-        found: dict[tuple[str, str], int] = {}
-        return tuple(
-            np.array([found.setdefault((layout.phase, line), len(found)) for line in layout.lines], dtype=np.intp)
-            for layout in self.layouts
-        )
+        found: dict[str, dict[str, int]] = {}
+        columns, total = [], 0
+        for layout in self.layouts:
+            known = found.setdefault(layout.phase, {})
+            before = len(known)
+            columns.append(np.array([known.setdefault(line, total + len(known) - before) for line in layout.lines], dtype=np.intp))
+            total += len(known) - before
+        return tuple(columns)
 
     @cached_property
     def width(self) -> int:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from golden.errors import CorruptGolden, Refused
 from golden.leaf import Buffer, Leaf, view
 
 ENTRY = "golden"
+_MOST = 1 << 62
 
 
 def name(step: int) -> str:
@@ -35,24 +37,24 @@ class StepFile:
     Args:
         data: uint8 [bytes], all of its tensors.
         fulls: full path of each leaf.
-        places: for each leaf where its bytes start and end in there; None for what is no tensor.
+        places: int64 [leaves, 2], where the bytes of each start and end in there; below zero for what is no tensor.
         texts: exact text of each scalar, by full path.
     """
 
     data: npt.NDArray[np.uint8]
     fulls: Sequence[str]
-    places: Sequence[slice | None]
+    places: npt.NDArray[np.int64]
     texts: Mapping[str, str]
 
     def content(self, index: int) -> npt.NDArray[np.uint8]:
         """Logical bytes of a leaf as the file has them: uint8 [bytes], read-only; mapped, not copied, for a tensor."""
-        place = self.places[index]
-        return np.frombuffer(self._text(self.fulls[index]), dtype=np.uint8) if place is None else self.data[place]
+        start, end = self.places[index].tolist()
+        return np.frombuffer(self._text(self.fulls[index]), dtype=np.uint8) if start < 0 else self.data[start:end]
 
     def differing(self, digests: npt.NDArray[np.uint64]) -> list[int]:
         """The places of the leaves whose bytes in this file do not have their digests, uint64 [leaves, 2]."""
-        whole = view(self.data)
-        parts = (self._text(full) if place is None else whole[place] for full, place in zip(self.fulls, self.places, strict=True))
+        whole, places = view(self.data), zip(self.fulls, *self.places.T.tolist(), strict=True)
+        parts = (self._text(full) if start < 0 else whole[start:end] for full, start, end in places)
         wrong: list[int] = np.flatnonzero((digest.of(parts) != digests).any(axis=1)).tolist()
         return wrong
 
@@ -67,13 +69,13 @@ class _Arrangement:
     Args:
         order: the leaves, by their places, as the file has them.
         listing: members of its header.
-        places: for each leaf where its bytes are, None for what is no tensor.
+        places: int64 [leaves, 2], where the bytes of each leaf are; below zero for what is no tensor.
         size: bytes of all tensors.
     """
 
     order: Sequence[int]
     listing: str
-    places: Sequence[slice | None]
+    places: npt.NDArray[np.int64]
     size: int
 
 
@@ -114,9 +116,8 @@ class Plan:
         files.write(path, [start, *(self._whole(arrangement, index, data[index]) for index in arrangement.order)])
 
     def _whole(self, arrangement: _Arrangement, index: int, buffer: Buffer) -> Buffer:
-        place = arrangement.places[index]
-        assert place is not None
-        assert view(buffer).nbytes == place.stop - place.start, f"{self._fulls[index]} has {view(buffer).nbytes} bytes"
+        start, end = arrangement.places[index].tolist()
+        assert view(buffer).nbytes == end - start, f"{self._fulls[index]} has {view(buffer).nbytes} bytes"
         return buffer
 
     def read(self, path: Path) -> StepFile:
@@ -137,18 +138,20 @@ class Plan:
         return StepFile(data, self._fulls, arrangement.places, texts)
 
     def _arranged(self, foreign: tuple[int, ...]) -> _Arrangement:
-        """Tensors in order, given the bytes of those whose dtype does not tell."""
+        """Tensors in order, given the bytes of those whose dtype does not tell; ValueError where those are forged."""
         sizes = dict(zip(self._foreign, foreign, strict=True))
         shaped = [(index, leaf.type, leaf.shape) for index, leaf in enumerate(self._leaves) if leaf.shape is not None]
-        entries = [tensorfile.entry(self._fulls[index], dtype, shape, sizes.get(index)) for index, dtype, shape in shaped]
-        order = tensorfile.order(entries)
-        places: list[slice | None] = [None] * len(self._leaves)
-        end = 0
-        for which in order:
-            start, end = end, end + entries[which].size
-            places[shaped[which][0]] = slice(start, end)
-        listing = tensorfile.listing([entries[which] for which in order])
-        return _Arrangement([shaped[which][0] for which in order], listing, places, end)
+        tensors = [tensorfile.held(dtype, shape, sizes.get(index)) for index, dtype, shape in shaped]
+        names = [self._fulls[index] for index, _, _ in shaped]
+        order = tensorfile.order(names, tensors)
+        listing = tensorfile.listing((names[which], tensors[which]) for which in order)
+        ends = list(accumulate((tensors[which].size for which in order), initial=0))
+        if ends[-1] > _MOST:
+            raise ValueError(f"should hold {ends[-1]} bytes, which no file does")
+        leaves = [shaped[which][0] for which in order]
+        places = np.full((len(self._leaves), 2), -1, np.int64)
+        places[leaves, 0], places[leaves, 1] = ends[:-1], ends[1:]
+        return _Arrangement(leaves, listing, places, ends[-1])
 
     def _start(self, arrangement: _Arrangement, texts: Mapping[str, str]) -> bytes:
         """What a file begins with."""

@@ -62,7 +62,7 @@ def _shape(manifest: Manifest) -> tuple[int, int, int]:
 
 
 def _start(manifest: Manifest) -> bytes:
-    return tensorfile.start(tensorfile.listing([tensorfile.entry(NAME, "uint64", _shape(manifest))]))
+    return tensorfile.start(tensorfile.listing([(NAME, tensorfile.held("uint64", _shape(manifest)))]))
 
 
 def _check(manifest: Manifest, table: npt.NDArray[np.uint64]) -> None:

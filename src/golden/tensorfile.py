@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,55 +42,53 @@ MOST_HEADER = 100_000_000  # bytes of header that the library reads at most
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One tensor of a file: its name there, dtype as safetensors calls it, shape, and size in bytes."""
+class Held:
+    """How a file holds a tensor: dtype as safetensors calls it, shape, and size in bytes."""
 
-    name: str
     dtype: str
     shape: tuple[int, ...]
     size: int
 
 
 @lru_cache(maxsize=65536)
-def native(dtype: str, shape: tuple[int, ...]) -> tuple[str, int] | None:
-    """What safetensors calls a dtype, and the bytes of a tensor of it; None where it cannot hold it.
+def native(dtype: str, shape: tuple[int, ...]) -> Held | None:
+    """How a file holds a tensor as it is; None where safetensors has no such dtype. The same object for the same question.
 
     Args:
         dtype: as in a leaf, ``float32`` or ``numpy:float32``.
         shape: of the tensor.
     """
     found = NATIVE.get(dtype.removeprefix("numpy:"))
-    return None if found is None else (found[0], math.prod(shape) * found[1])
+    return None if found is None else Held(found[0], shape, math.prod(shape) * found[1])
 
 
-def entry(name: str, dtype: str, shape: tuple[int, ...], size: int | None = None) -> Entry:
-    """The entry of a tensor: as it is where safetensors can hold its dtype, else its bytes as U8 [size].
+def held(dtype: str, shape: tuple[int, ...], size: int | None = None) -> Held:
+    """How a file holds a tensor: as it is where safetensors can, else its bytes as U8 [size].
 
     Args:
-        name: full path.
         dtype: as in a leaf.
         shape: of the tensor.
         size: bytes of a tensor whose dtype safetensors cannot hold.
     """
     found = native(dtype, shape)
     if found is not None:
-        return Entry(name, found[0], shape, found[1])
+        return found
     assert size is not None
-    return Entry(name, "U8", (size,), size)
+    return Held("U8", (size,), size)
 
 
-def order(entries: Sequence[Entry]) -> list[int]:
-    """Places of the entries in the order of the file: large elements first, which keeps all of them aligned, then by name."""
-    by_name = sorted(range(len(entries)), key=[entry.name for entry in entries].__getitem__)  # texts alone sort faster than pairs
-    return sorted(by_name, key=[-_RANK[entry.dtype] for entry in entries].__getitem__)
+def order(names: Sequence[str], tensors: Sequence[Held]) -> list[int]:
+    """Places of tensors in the order of the file: large elements first, which keeps all of them aligned, then by name."""
+    by_name = sorted(range(len(names)), key=names.__getitem__)  # texts alone sort faster than pairs
+    return sorted(by_name, key=[-_RANK[tensor.dtype] for tensor in tensors].__getitem__)
 
 
-def listing(entries: Sequence[Entry]) -> str:
-    """Members of the header for entries in the order of the file, as JSON without the braces around them."""
+def listing(members: Iterable[tuple[str, Held]]) -> str:
+    """Members of the header for named tensors in the order of the file, as JSON without the braces around them."""
     texts, end = [], 0
-    for item in entries:
-        first, end = end, end + item.size
-        texts.append(f'{quoted(item.name)}:{{"dtype":"{item.dtype}","shape":[{_joined(item.shape)}],"data_offsets":[{first},{end}]}}')
+    for name, tensor in members:
+        first, end = end, end + tensor.size
+        texts.append(f'{quoted(name)}:{{"dtype":"{tensor.dtype}","shape":[{_joined(tensor.shape)}],"data_offsets":[{first},{end}]}}')
     return ",".join(texts)
 
 

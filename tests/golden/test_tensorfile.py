@@ -91,15 +91,15 @@ def test_every_dtype_comes_back_bit_by_bit(tmp_path: Path, dtype: torch.dtype) -
 
 
 def test_arrays_of_numpy_are_native_as_well() -> None:
-    assert tensorfile.entry("a", "numpy:float32", (2,)) == tensorfile.entry("a", "float32", (2,))
-    assert tensorfile.entry("a", "numpy:longdouble", (2,), 32) == tensorfile.Entry("a", "U8", (32,), 32)
+    assert tensorfile.held("numpy:float32", (2,)) == tensorfile.held("float32", (2,))
+    assert tensorfile.held("numpy:longdouble", (2,), 32) == tensorfile.Held("U8", (32,), 32)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_name_and_any_text_come_back(name: str, text: str) -> None:
     """Names with quotes, line breaks, zeros; the library reads the same, and writes the same."""
     beginning = tensorfile.start(
-        tensorfile.listing([tensorfile.Entry(f"p/{name}", "U8", (1,), 1)]), f"{{{tensorfile.quoted(ENTRY)}:{tensorfile.quoted(text)}}}"
+        tensorfile.listing([(f"p/{name}", tensorfile.Held("U8", (1,), 1))]), f"{{{tensorfile.quoted(ENTRY)}:{tensorfile.quoted(text)}}}"
     )
     assert beginning + b"x" == safetensors.torch.save({f"p/{name}": torch.tensor([ord("x")], dtype=torch.uint8)}, {ENTRY: text})
 
