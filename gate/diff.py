@@ -127,7 +127,7 @@ def diff(expected: Path, actual: Path) -> Diff:
 def _pair(match: Match) -> Pair:
     names = (match.name, str(match.expected), str(match.actual))
     try:
-        one, other = Golden.open(match.expected), Golden.open(match.actual)
+        one, other = Golden.open(match.expected, bare=True), Golden.open(match.actual, bare=True)
         comparison, damaged = compare_files(one, other, limit=MOST)
     except GoldenError as error:
         return Pair(*names, Verdict.NOT_JUDGED, reason=Reason(error.reason), message=str(error))

@@ -38,13 +38,13 @@ class StepFile:
         data: uint8 [bytes], all of its tensors.
         fulls: full path of each leaf.
         places: int64 [leaves, 2], where the bytes of each start and end in there; below zero for what is no tensor.
-        texts: exact text of each scalar, by full path.
+        texts: exact text of each scalar, by full path; None where the file has lost them.
     """
 
     data: npt.NDArray[np.uint8]
     fulls: Sequence[str]
     places: npt.NDArray[np.int64]
-    texts: Mapping[str, str]
+    texts: Mapping[str, str] | None
 
     def content(self, index: int) -> npt.NDArray[np.uint8]:
         """Logical bytes of a leaf as the file has them: uint8 [bytes], read-only; mapped, not copied, for a tensor."""
@@ -52,14 +52,17 @@ class StepFile:
         return np.frombuffer(self._text(self.fulls[index]), dtype=np.uint8) if start < 0 else self.data[start:end]
 
     def differing(self, digests: npt.NDArray[np.uint64]) -> list[int]:
-        """The places of the leaves whose bytes in this file do not have their digests, uint64 [leaves, 2]."""
+        """The places of the leaves whose bytes in this file do not have their digests, uint64 [leaves, 2]; what it lost counts as right."""
         whole, places = view(self.data), zip(self.fulls, *self.places.T.tolist(), strict=True)
         parts = (self._text(full) if start < 0 else whole[start:end] for full, start, end in places)
-        wrong: list[int] = np.flatnonzero((digest.of(parts) != digests).any(axis=1)).tolist()
+        unequal = (digest.of(parts) != digests).any(axis=1)
+        if self.texts is None:
+            unequal &= self.places[:, 0] >= 0
+        wrong: list[int] = np.flatnonzero(unequal).tolist()
         return wrong
 
     def _text(self, full: str) -> bytes:
-        return self.texts.get(full, "").encode()
+        return (self.texts or {}).get(full, "").encode()
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,12 @@ class Plan:
         assert view(buffer).nbytes == end - start, f"{self._fulls[index]} has {view(buffer).nbytes} bytes"
         return buffer
 
-    def read(self, path: Path) -> StepFile:
+    def read(self, path: Path, bare: bool = False) -> StepFile:
         """Opens a file.
+
+        Args:
+            path: of the file.
+            bare: also take one without its metadata, as safetensors' own functions leave behind when they load and save it.
 
         Raises:
             CorruptGolden: if it is not built as the leaves say.
@@ -130,9 +137,10 @@ class Plan:
         content = files.read(path)
         try:
             header = tensorfile.header(content)
-            texts = self._texts(header)
+            texts = None if bare and not header.startswith('{"__metadata__"') else self._texts(header)
             arrangement = self._arrangement(self._sizes(header))
-            data = tensorfile.check(content, self._start(arrangement, texts), arrangement.size)
+            start = tensorfile.start(arrangement.listing) if texts is None else self._start(arrangement, texts)
+            data = tensorfile.check(content, start, arrangement.size)
         except ValueError as error:
             raise CorruptGolden(path, str(error)) from None
         return StepFile(data, self._fulls, arrangement.places, texts)

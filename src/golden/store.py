@@ -47,15 +47,19 @@ class Golden:
 
     def __init__(self, folder: Path, known: Manifest, digests: npt.NDArray[np.uint64], identity: tuple[int, int, int]) -> None:
         self.folder, self.manifest = folder, known
-        self._table, self._identity = digests, identity
+        self._table, self._identity, self._bare = digests, identity, False
         self._index = {step.step: index for index, step in enumerate(known.steps)}
         self._shapes: dict[tuple[int, ...], _Shape] = {}
         self._digests: dict[int, bytes] = {}
         self._file = lru_cache(maxsize=OPEN_FILES)(self._opened)
 
     @classmethod
-    def open(cls, folder: Path) -> Golden:
+    def open(cls, folder: Path, *, bare: bool = False) -> Golden:
         """Opens a golden; of one that is being replaced meanwhile, the old or the new.
+
+        Args:
+            folder: that holds it.
+            bare: also read step files that have lost their metadata: to look at, not to judge by.
 
         Raises:
             MissingGolden: if there is no such folder, or nothing in it.
@@ -71,6 +75,7 @@ class Golden:
                     raise
             else:
                 if _identity(folder) == identity:
+                    golden._bare = bare
                     return golden
         raise StoreError(folder, "is replaced again and again: run again once nobody records here")
 
@@ -143,7 +148,7 @@ class Golden:
     def text(self, step: int, full: str, *, check: bool = True) -> str | None:
         """Exact text of a scalar, None where the step was not kept, and for what is no scalar; otherwise as :meth:`bytes`."""
         content = self.bytes(step, full, check=check)
-        return None if content is None else self._file(step).texts.get(full)
+        return None if content is None else (self._file(step).texts or {}).get(full)
 
     def differing(self, step: int) -> list[Leaf]:
         """The leaves of a kept step whose bytes in its file do not have their digests."""
@@ -174,7 +179,7 @@ class Golden:
     def _opened(self, step: int) -> StepFile:
         """Maps a step file, unless another golden has taken the place of this one."""
         try:
-            found = self._shape(step).file.read(self.file(step))
+            found = self._shape(step).file.read(self.file(step), self._bare)
         except GoldenError:
             self._same()
             raise

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from gate import report
 from gate.diff import MOST, Diff, diff
@@ -23,6 +24,7 @@ from gate.verdict import Reason, Verdict
 from golden import digest
 from golden.errors import CorruptGolden, MissingGolden
 from golden.leaf import Leaf, Snapshot
+from golden.store import Golden
 from golden.writer import Writer
 
 Tensors = Mapping[str, npt.NDArray[Any]]
@@ -113,6 +115,23 @@ def test_one_float_changed_in_a_file_is_found_although_no_digest_tells(tmp_path:
     assert (whole["first"]["expected"], whole["first"]["actual"]) == ("0x40a00000", "0x40a00001")
     assert whole["damaged"] == [str(other / "step-0001.safetensors")]
     assert any("step-0001.safetensors" in line and "digests" in line for line in report.diff_messages(result))
+
+
+def test_a_step_file_saved_again_by_safetensors_own_functions_is_compared(tmp_path: Path) -> None:
+    """They drop the metadata: its tensors are read all the same, and one float changed on the way is the one difference."""
+    one = golden(tmp_path / "a" / "digits")
+    other = Path(shutil.copytree(one, tmp_path / "copy"))
+    path = other / "step-0002.safetensors"
+    state = load_file(path)
+    save_file(state, path)
+    assert diff(one, other).exit_code == 0
+    with pytest.raises(CorruptGolden, match="does not hold the leaves"):
+        Golden.open(other).check()
+    state["model/w"][1, 2] = np.nextafter(state["model/w"][1, 2], np.float32(np.inf))
+    save_file(state, path)
+    whole = document(diff(one, other))
+    assert (whole["bits"], whole["first"]["step"], whole["first"]["differing"], whole["first"]["index"]) == (1, 2, 1, [1, 2])
+    assert whole["damaged"] == [str(path)]
 
 
 def test_it_agrees_with_a_comparison_of_the_files_bytes(tmp_path: Path) -> None:
