@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -218,11 +219,22 @@ def _layouts(document: Any) -> Iterator[Layout]:
     for entry in as_list(document, "layouts"):
         has_keys(entry, {"phase", "leaves"}, "a layout")
         phase, lines = as_text(entry["phase"], "phase"), tuple(as_text(line, "a leaf") for line in as_list(entry["leaves"], "leaves"))
-        leaves = tuple(Leaf.parse(phase, line) for line in lines)
-        expect(len({leaf.path for leaf in leaves}) == len(leaves) > 0, f"the phase {phase!r} has no leaf, or one path twice")
         expect((phase, lines) not in seen, f"the phase {phase!r} is laid out twice in the same way")
         seen.add((phase, lines))
-        yield Layout(phase, leaves, lines)
+        yield _layout(phase, lines)
+
+
+def _layout(phase: str, lines: tuple[str, ...]) -> Layout:
+    """The layout of these lines: one object for all goldens that have it, which are held against each other more often than not."""
+    layout = _known.get((phase, lines))
+    if layout is None:
+        leaves = tuple(Leaf.parse(phase, line) for line in lines)
+        expect(len({leaf.path for leaf in leaves}) == len(leaves) > 0, f"the phase {phase!r} has no leaf, or one path twice")
+        layout = _known[phase, lines] = Layout(phase, leaves, lines)
+    return layout
+
+
+_known: WeakValueDictionary[tuple[str, tuple[str, ...]], Layout] = WeakValueDictionary()
 
 
 def _steps(document: Any, layouts: Sequence[Layout]) -> Iterator[Step]:
