@@ -107,6 +107,7 @@ def test_a_sparse_tensor(layout: torch.layout) -> None:
     assert not same(read(a=made(DEVICE)), read(a=other))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_an_uncoalesced_sparse_tensor_is_recorded_as_it_is() -> None:
     def made(device: torch.device) -> Tensor:
         indices, values = torch.tensor([[1, 0, 1]], device=device), torch.tensor([1.0, 2.0, 3.0], device=device)
