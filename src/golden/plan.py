@@ -66,7 +66,8 @@ class State:
         data = [section.data() for section in self._sections] if keep else None
         self._bring(data)
         dense = [section.dense() for section in self._sections]
-        found = rows(map(xxh3_128_digest, chain.from_iterable(dense)))
+        backwards = reversed(list(chain.from_iterable(dense)))  # what the step wrote last may still be in the cache
+        found = rows(map(xxh3_128_digest, backwards))[::-1]
         ends = list(accumulate(map(len, dense), initial=0))
         digests = [section.digests(found[start:end]) for section, start, end in zip(self._sections, ends, ends[1:], strict=False)]
         held = [section.release() for section in self._sections]
