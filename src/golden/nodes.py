@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, takewhile
 from typing import Any, Protocol
 
 from torch.nn import Module
@@ -82,20 +83,49 @@ TENSOR, ARRAY, SCALAR = TensorNode(), ArrayNode(), ScalarNode()
 class _Children:
     """The nodes of a container's values; an absent node stands for None that is no leaf."""
 
-    __slots__ = ("_nodes", "_plain")
+    __slots__ = ("_nodes", "_rows", "plain")
 
     def __init__(self, nodes: Sequence[Node | None]) -> None:
-        self._nodes = nodes
-        self._plain = all(node is TENSOR for node in nodes)
+        keys = [node.row if isinstance(node, MappingNode) else None for node in reversed(nodes)]
+        rows = [row for row in takewhile(lambda row: row is not None, keys) if row is not None][::-1]
+        self._nodes, self._rows = nodes[: len(nodes) - len(rows)], _Rows(rows)
+        self.plain = all(node is TENSOR for node in nodes)
 
     def visit(self, values: Iterable[Any], flat: Flat) -> bool:
         """Visits as many values as there are nodes."""
-        if self._plain:
+        if self.plain:
             flat.tensors.extend(values)
             return True
-        for node, value in zip(self._nodes, values, strict=True):
+        remaining = iter(values)
+        for node, value in zip(self._nodes, remaining, strict=False):
             if value is not None if node is None else not node.visit(value, flat):
                 return False
+        return self._rows.visit(list(remaining), flat)
+
+
+class _Rows:
+    """Dicts of plain tensors, such as the state that an optimizer has for each parameter, looked at all at once.
+
+    Args:
+        rows: the keys of each.
+    """
+
+    __slots__ = ("_classes", "_keys", "_lengths", "_types")
+
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._classes = [dict] * len(rows)
+        self._lengths = list(map(len, rows))
+        self._keys = list(chain.from_iterable(rows))
+        self._types = list(map(type, self._keys))
+
+    def visit(self, rows: list[Any], flat: Flat) -> bool:
+        """Visits the values of as many dicts."""
+        if list(map(type, rows)) != self._classes or list(map(len, rows)) != self._lengths:
+            return False
+        keys = list(chain.from_iterable(rows))
+        if keys != self._keys or list(map(type, keys)) != self._types:
+            return False
+        flat.tensors.extend(chain.from_iterable(map(dict.values, rows)))
         return True
 
 
@@ -111,6 +141,11 @@ class MappingNode:
         # 0.0 and -0.0 are equal keys, so are tuples of those: such keys are compared as they are written.
         self._segments = None if {str, int, bool}.issuperset(self._types) else segments
         self._children = _Children(nodes)
+
+    @property
+    def row(self) -> Sequence[Any] | None:
+        """Its keys, if it is a dict of plain tensors whose keys are equal where they are the same."""
+        return self._keys if self._cls is dict and self._segments is None and self._children.plain else None
 
     def visit(self, value: Any, flat: Flat) -> bool:
         """Visits the values in order."""

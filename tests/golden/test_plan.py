@@ -6,6 +6,7 @@ import copy
 import random
 import time
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,6 +232,39 @@ def test_what_is_no_state_is_not_seen(change: str) -> None:
     before = read(plan, **run.phases())
     MUTATIONS[change](run)
     assert read(plan, **run.phases()).leaves is before.leaves
+
+
+class Text(str):
+    """A key that equals its text, and is another."""
+
+
+ONE, TWO, THREE = torch.zeros(1), torch.ones(1), torch.full((1,), 2.0)
+TABLES: dict[str, dict[Any, Any]] = {
+    "as it was": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": {"z": THREE}},
+    "key in another row": {"lr": 0.1, "a": {"x": ONE}, "b": {"y": TWO, "z": THREE}},
+    "key renamed": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": {"w": THREE}},
+    "keys in another order": {"lr": 0.1, "a": {"y": TWO, "x": ONE}, "b": {"z": THREE}},
+    "key of another type": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": {Text("z"): THREE}},
+    "row of another class": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": OrderedDict(z=THREE)},
+    "row that is a list": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": [THREE]},
+    "row gone": {"lr": 0.1, "a": {"x": ONE, "y": TWO}},
+    "row empty": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": {}},
+    "value no tensor": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": {"z": 2.0}},
+    "value None": {"lr": 0.1, "a": {"x": ONE, "y": TWO}, "b": {"z": None}},
+    "first gone": {"a": {"x": ONE, "y": TWO}, "b": {"z": THREE}},
+}
+
+
+@pytest.mark.parametrize("after", sorted(set(TABLES) - {"as it was"}))
+def test_rows_of_tensors_that_are_built_otherwise_are_walked_anew(after: str) -> None:
+    """The state of an optimizer is many small dicts, which are looked at all at once."""
+    plan = Plan()
+    before = read(plan, state=TABLES["as it was"])
+    assert read(plan, state=TABLES["as it was"]).leaves is before.leaves
+    seen = read(plan, state=TABLES[after])
+    assert not same(before, seen)
+    assert same(seen, read(state=TABLES[after]))
+    assert same(before, read(plan, state=TABLES["as it was"]))
 
 
 def test_while_only_bytes_change_the_leaves_are_one_tuple() -> None:
