@@ -112,7 +112,7 @@ def recording(tensors: int) -> Pairs:
     ballast = nn.ParameterList(torch.randn(elements) for _ in range(parameters - 1))
     model = nn.ModuleList([body, ballast])
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    images = torch.randn(12, 16, 84, 84)
+    images = torch.randn(12, 16, 88, 88)
 
     def train() -> torch.Tensor:
         optimizer.zero_grad()
