@@ -120,7 +120,10 @@ def test_an_environment_that_no_golden_needs_goes(config: Config, home: Path) ->
 def test_an_environment_in_which_something_runs_stays(config: Config, home: Path) -> None:
     """Its process is named; once that has ended, the environment goes."""
     needless = made(home, config, "91.0.0")
-    with subprocess.Popen([str(needless.interpreter), "-c", "input()"], stdin=subprocess.PIPE) as process:
+    program = [str(needless.interpreter), "-c", "print('started', flush=True); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"  # Popen may return before the kernel shows the new command line
         swept = clean(config, home, dry=False)
         assert swept.kept == ((needless.folder, f"process {process.pid} runs its Python"),)
         assert swept.removed == ()
