@@ -37,7 +37,7 @@ bench: setup  ## measure what recording costs; writes docs/benchmarks.md
 
 lock: setup  ## resolve requirements/dev.txt anew
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header \
-	  --extra checks --extra dev pyproject.toml -o requirements/dev.txt
+	  --extra checks --extra detector --extra dev pyproject.toml -o requirements/dev.txt
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .gate .mypy_cache .pytest_cache .ruff_cache build dist
