@@ -1,6 +1,6 @@
 """The seam to what can record: everything that replay asks of a device, and CUDA's answer.
 
-What torch's versions lack or do otherwise around captures is handled here alone, by feature (P4).
+What torch's versions lack or do otherwise around captures is handled here alone, by feature (P4, P6).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import torch
+
+from musgd.driver import begin_capture
 
 T = TypeVar("T")
 # One for good: torch keeps a workspace for cuBLAS with each stream that ever multiplied, 32 MiB of it on Hopper.
@@ -85,7 +87,6 @@ class CudaDevice:
         self.stream = _STREAMS[self.device]
         self.pool = torch.cuda.graph_pool_handle()
         self.graphs = 0
-        self._claims = 0
 
     def warm_up(self, function: Callable[[], object]) -> None:
         """See `Device`."""
@@ -102,18 +103,13 @@ class CudaDevice:
         torch.cuda.synchronize(self.device)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(self.stream):
-            # Loaders that pin memory and watchdogs that query events would end a capture of the strict default mode.
-            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
             try:
+                # Loaders that pin memory and watchdogs that query events would end a capture of the strict default mode.
+                graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
                 outputs = function()
-            except BaseException:
-                self._abandon(graph)
-                raise
-            try:
                 graph.capture_end()
             except BaseException:
-                self._mend()
-                graph.reset()
+                self._abandon(graph)
                 raise
         self.graphs += 1
         return CudaGraph(graph, self), outputs
@@ -131,45 +127,29 @@ class CudaDevice:
     def tidy(self) -> None:
         """See `Device`."""
         torch.cuda.synchronize(self.device)
-        if not self.graphs:
-            self._drop_claims()
         torch.cuda.empty_cache()
 
+    def let_go(self) -> None:
+        """Take another pool once no graph uses this one: torch's host allocator refuses one that had users and has none."""
+        if not self.graphs:
+            self.pool = torch.cuda.graph_pool_handle()
+
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End a capture whose function raised."""
+        """End a capture that failed.
+
+        Where the driver has ended it already, torch's ending stops half-way: its allocators go on taking the capture for under way, and the
+        random generator waits for a graph. A bare capture gives torch something that it can end, and all is put right by torch itself.
+        """
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The CUDA Graph is empty")
             try:
                 graph.capture_end()
             except RuntimeError:
-                self._mend()
+                with contextlib.suppress(RuntimeError, OSError):
+                    begin_capture(self.stream.cuda_stream)
+                    graph.capture_end()
             graph.reset()
-
-    def _mend(self) -> None:
-        """Undo what a capture leaves behind when the driver refuses to end it.
-
-        torch then skips the rest of its own ending: its allocator still takes the capture for under way, the pool still counts it as a
-        user, and the random generator still waits for a graph. Another capture puts the generator right.
-        """
-        with contextlib.suppress(RuntimeError):
-            if hasattr(torch._C, "_cuda_endAllocateToPool"):
-                torch._C._cuda_endAllocateToPool(self.device.index, self.pool)
-            else:
-                torch._C._cuda_endAllocateCurrentStreamToPool(self.device.index, self.pool)  # type: ignore[attr-defined]
-        self._claims += 1
-        with contextlib.suppress(RuntimeError):
-            other = torch.cuda.CUDAGraph()
-            other.capture_begin(capture_error_mode="thread_local")
-            torch.zeros((), device=self.device)
-            other.capture_end()
-            other.reset()
-
-    def _drop_claims(self) -> None:
-        """Give up what abandoned captures still hold of the pool; only once no graph uses it, since some versions give it up themselves."""
-        for _ in range(self._claims):
-            with contextlib.suppress(RuntimeError):
-                torch._C._cuda_releasePool(self.device.index, self.pool)
-        self._claims = 0
+        self.let_go()
 
 
 class CudaGraph:
@@ -187,3 +167,4 @@ class CudaGraph:
         torch.cuda.synchronize(self._owner.device)
         self._graph.reset()
         self._owner.graphs -= 1
+        self._owner.let_go()
