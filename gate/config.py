@@ -14,7 +14,7 @@ from gate.version import agrees, valid
 from golden.keys import nearest, shown
 from golden.settings import Settings, check_pairs
 
-LATER = ("bench", "required", "trailers")  # names that other commands read; what they hold is checked there
+LATER = ("bench", "claims", "required", "trailers")  # names that other commands read; what they hold is checked there
 KEYS = ("goldens", "torch", "scenarios", *LATER)
 EXAMPLE = '[tool.gate.scenarios.NAME]\nrun = "goldens/scenarios.py:NAME"'
 
@@ -31,6 +31,7 @@ class Config:
         name: the distribution's name, None without a [project] table.
         dependencies: the project's own requirements as written, without extras.
         dynamic: whether the build backend computes the requirements, so that the file does not hold them.
+        later: what other commands read, as written: `bench`, `claims`, `required`, `trailers`.
     """
 
     root: Path
@@ -40,6 +41,7 @@ class Config:
     name: str | None = None
     dependencies: tuple[str, ...] = ()
     dynamic: bool = False
+    later: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def file(self) -> Path:
@@ -108,6 +110,7 @@ def _check(file: Path, document: Mapping[str, Any]) -> Config:
         project.get("name") if isinstance(project.get("name"), str) else None,
         tuple(item for item in _list(project.get("dependencies")) if isinstance(item, str)),
         "dependencies" in _list(project.get("dynamic")),
+        {key: gate[key] for key in LATER if key in gate},
     )
 
 

@@ -83,7 +83,9 @@ def test_a_mark_at_the_file_s_beginning_is_no_error(tmp_path: Path) -> None:
 def test_names_of_later_keys_are_known(tmp_path: Path) -> None:
     """What other commands read is no unknown key here."""
     write(tmp_path, '[tool.gate]\nrequired = ["a"]\ntrailers = {}\n[tool.gate.bench.x]\ny = 1\n' + ONE)
-    assert list(find(tmp_path).scenarios) == ["digits"]
+    config = find(tmp_path)
+    assert list(config.scenarios) == ["digits"]
+    assert config.later == {"required": ["a"], "trailers": {}, "bench": {"x": {"y": 1}}}
 
 
 def test_selecting_keeps_the_order_named(tmp_path: Path) -> None:
