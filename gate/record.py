@@ -116,13 +116,14 @@ class Recorder:
             comparison=comparison,
             run=trial.shown(kept[0]),
             arms=(Arm("again", "differs", other.seconds),),
+            replay=one.report.replay,
         )
 
     def _offer(self, trial: Trial, outcome: Outcome, golden: Golden, again: Arm) -> Row:
         root, version = self.means.config.goldens, outcome.report.torch
         target = golden_folder(root, trial.hardware, version, trial.candidate.golden)
         published = offer(golden, root, target, self.reason)
-        facts = told(published, golden)
+        facts = {"replay": outcome.report.replay, **told(published, golden)}
         if published.verdict is Verdict.DRIFT:
             facts |= {"run": trial.shown(self.runs.keep(outcome)), "arms": (again,)}
         return trial.row(published.verdict, version=version, **facts)

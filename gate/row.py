@@ -46,6 +46,7 @@ class Row:
         seconds: wall time of everything this row took.
         honoured: whether this machine gives the portable profile's known answers; None when not asked.
         comparison: all differences, for the terminal; not in the JSON.
+        replay: sums of what the run's optimizers say of their replay ("recordings", "replays", "fallbacks"); None where none can say it.
     """
 
     scenario: str
@@ -66,6 +67,7 @@ class Row:
     seconds: float | None = None
     honoured: bool | None = None
     comparison: Comparison | None = None
+    replay: Mapping[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The row with the contract's keys in the contract's order, then the additional ones."""
@@ -87,6 +89,7 @@ class Row:
             "arms": [arm.as_json() for arm in self.arms],
             "seconds": None if self.seconds is None else round(self.seconds, 3),
             "honoured": self.honoured,
+            "replay": None if self.replay is None else dict(self.replay),
         }
 
 

@@ -42,13 +42,16 @@ def facts(some: Iterable[Fact]) -> Table:
 def rows(some: Sequence[Row], width: int) -> Table:
     """One line a row: what was judged, and what came of it."""
     if width < WIDE:
-        return _stacked((f"{_named(row)} {row.hardware or '-'} {row.torch or '-'}", row.verdict, _why(row)) for row in some)
+        return _stacked((f"{_named(row)} {row.hardware or '-'} {row.torch or '-'}", row.verdict, _why_and_replay(row)) for row in some)
     roomy = width >= ROOMY
-    table = _table(("scenario", "hardware", "torch", "verdict", "why", "first", *(["seconds"] if roomy else [])))
+    replayed = any(map(_replay, some))
+    more = [*(["replay"] if replayed else []), *(["seconds"] if roomy else [])]
+    table = _table(("scenario", "hardware", "torch", "verdict", "why", "first", *more))
     for row in some:
         who = map(_cell, (_named(row), row.hardware or "-", row.torch or "-"))
         seconds = [_cell("" if row.seconds is None else f"{row.seconds:.1f}")] if roomy else []
-        table.add_row(*who, _verdict(row.verdict), _cell(_why(row)), _cell(_first(row.first, roomy)), *seconds)
+        replay = [_cell(_replay(row, roomy))] if replayed else []
+        table.add_row(*who, _verdict(row.verdict), _cell(_why(row)), _cell(_first(row.first, roomy)), *replay, *seconds)
     return table
 
 
@@ -135,6 +138,19 @@ def _first(difference: Difference | None, roomy: bool) -> str:
     if difference is None:
         return ""
     return place(difference) if roomy else f"step {difference.step}, {difference.kind}: {difference.phase}"
+
+
+def _replay(row: Row, roomy: bool = True) -> str:
+    """`11 replays, 2 recordings, 0 fallbacks`; empty where nothing was replayed, nor asked to be."""
+    found = row.replay or {}
+    if not any(found.values()):
+        return ""
+    names = ("replays", "recordings", "fallbacks") if roomy else ("replays", *(["fallbacks"] if found["fallbacks"] else []))
+    return ", ".join(f"{found[name]} {name}" for name in names)
+
+
+def _why_and_replay(row: Row) -> str:
+    return ", ".join(filter(None, (_why(row), _replay(row))))
 
 
 def _why(row: Row) -> str:

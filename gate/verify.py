@@ -104,6 +104,7 @@ class Judge:
             "version": outcome.report.torch,
             "environment_changes": tuple(environment.difference(golden.manifest.environment, head.manifest.environment)),
             "changed_sources": changed_sources(golden.manifest.sources, head.manifest.sources, trial.file),
+            "replay": outcome.report.replay,
         }
         if not comparison.identical:
             return self._drifted(trial, golden, outcome, head, comparison, facts)
@@ -141,9 +142,8 @@ class Judge:
         arms = Execution(trial, self.runs, self.means.progress)
         found = against_base(trial.project, trial.file, head, arms.run, self.base, CENSUS)
         kept = None if found.verdict is Verdict.IDENTICAL else trial.shown(self.runs.keep(outcome))
-        return trial.row(
-            found.verdict, version=outcome.report.torch, golden=None, against="base", run=kept, **self._found(trial, found, arms)
-        )
+        facts = {"version": outcome.report.torch, "replay": outcome.report.replay, **self._found(trial, found, arms)}
+        return trial.row(found.verdict, golden=None, against="base", run=kept, **facts)
 
     def _found(self, trial: Trial, found: Finding, arms: Execution) -> dict[str, Any]:
         """What a row says of a finding."""

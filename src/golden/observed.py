@@ -10,6 +10,7 @@ from typing import Any
 from golden.errors import ScenarioFailed
 from golden.flags import flag_changes, flags
 from golden.recorder import Recorder, Sink
+from golden.replay import counts
 from golden.settings import Request
 
 
@@ -25,7 +26,12 @@ class Observed(Recorder):
         request: what is run.
         folder: what the scenario gets as record.folder.
         progress: the file that holds the number of the last step recorded.
+
+    Attributes:
+        replay: what the optimizers said of their replay at the last step; None before it, and where none can say it.
     """
+
+    replay: Mapping[str, int] | None = None
 
     def __init__(self, sink: Sink, request: Request, folder: Path, progress: Path) -> None:
         super().__init__(
@@ -58,6 +64,8 @@ class Observed(Recorder):
         super().__call__(**phases)
         self.reach(f"step {self.first}")
         os.pwrite(self._progress, b"%-20d" % self.done, 0)
+        if self.done == self._last:  # later the scenario has returned, and its optimizer is gone
+            self.replay = counts(phases)
 
     def finish(self) -> None:
         """As Recorder.finish, for the steps that are this process's."""

@@ -106,7 +106,7 @@ class Execution:
                         self._call(function, record)
                 record.finish()
             finally:
-                self.report = replace(self.report, foreign=watcher.foreign(), flags=tuple(record.changes))
+                self.report = replace(self.report, foreign=watcher.foreign(), flags=tuple(record.changes), replay=record.replay)
         if edited := watcher.edited():
             raise ScenarioFailed(
                 f"{', '.join(edited)} changed while the scenario ran, and no state of the project gave its bits: run again"

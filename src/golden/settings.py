@@ -200,6 +200,7 @@ class Report:
         foreign: project modules and files that came from outside the request's root.
         flags: changes of flags that move bits, seen between import, build and step 1.
         seconds: how long each part took, by name.
+        replay: sums of what its optimizers say of their replay ("recordings", "replays", "fallbacks"); None where none says it.
     """
 
     status: str
@@ -212,6 +213,7 @@ class Report:
     foreign: tuple[str, ...] = ()
     flags: tuple[Mapping[str, Any], ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    replay: Mapping[str, int] | None = None
 
     def to_json(self) -> str:
         """The text that `from_json` reads back."""

@@ -67,7 +67,7 @@ def test_a_row_has_the_documented_keys_in_the_documented_order() -> None:
     )
     text = json.dumps(row().as_json())
     assert text.startswith(documented)
-    assert list(json.loads(text))[12:] == ["run", "message", "arms", "seconds", "honoured"]
+    assert list(json.loads(text))[12:] == ["run", "message", "arms", "seconds", "honoured", "replay"]
 
 
 def test_a_result_says_format_verdict_and_results() -> None:
