@@ -21,9 +21,12 @@ HERE = Path(__file__).parent
 
 
 def digits(record: golden.Recorder) -> None:
-    """A convolutional network on handwritten digits by MuSGD: hybrid and SGD groups, momentum warm-up, cosine schedule, EMA."""
+    """A convolutional network on handwritten digits by MuSGD: hybrid and SGD groups, momentum warm-up, cosine schedule, EMA.
+
+    Parameters are further options of the optimizer, such as those of its replay, which has the same bits.
+    """
     model = convolutional().to(record.device)
-    optimizer = MuSGD(param_groups(model, weight_decay=5e-4), lr=0.1, momentum=0.8, nesterov=True)
+    optimizer = MuSGD(param_groups(model, weight_decay=5e-4), lr=0.1, momentum=0.8, nesterov=True, **record.parameters)
     fit_digits(record, model, optimizer)
 
 
@@ -122,10 +125,13 @@ def forward(device: torch.device, model: nn.Module, images: Tensor, labels: Tens
 
 
 def text(record: golden.Recorder) -> None:
-    """A transformer with tied embedding on this repository's licence by MuSGD: accumulation over two batches, clipping."""
+    """A transformer with tied embedding on this repository's licence by MuSGD: accumulation over two batches, clipping.
+
+    Parameters are further options of the optimizer.
+    """
     tokens, size = licence_tokens()
     model = Transformer(size).to(record.device)
-    optimizer = MuSGD(param_groups(model, weight_decay=1e-3), lr=0.02, momentum=0.9)
+    optimizer = MuSGD(param_groups(model, weight_decay=1e-3), lr=0.02, momentum=0.9, **record.parameters)
     record.start(model=model, optimizer=optimizer)
     for _ in range(record.steps):
         losses, starts = [], []

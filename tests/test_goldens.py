@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 GOLDENS = ROOT / "goldens"
 CONFIG = config.find(ROOT)
 MIB = 1 << 20
+ON_CPUS = sorted(name for name, settings in CONFIG.scenarios.items() if settings.same_as is None and "cpu" in settings.devices)
 
 FIT = {"batch", "loss", "grads", "optimizer", "model", "ema", "scheduler", "rng"}
 PHASES = {
@@ -32,7 +33,7 @@ def identify(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("version", CONFIG.torch)
-@pytest.mark.parametrize("name", sorted(CONFIG.scenarios))
+@pytest.mark.parametrize("name", ON_CPUS)
 def test_every_scenario_has_a_cpu_golden_under_every_supported_torch(name: str, version: str) -> None:
     """A golden of each scenario that runs on CPUs, recorded under the version that its folder names."""
     golden = Golden.open(GOLDENS / "cpu" / f"torch-{version}" / name)
@@ -90,3 +91,12 @@ def test_the_data_is_what_the_manifests_name() -> None:
     assert set(rows[:, 64]) == set(range(10))
     manifest = json.loads((GOLDENS / "cpu" / f"torch-{CONFIG.torch[0]}" / "digits" / "manifest.json").read_text(encoding="utf-8"))
     assert "goldens/data/digits.csv.gz" in manifest["sources"]
+
+
+@pytest.mark.parametrize("name", ["digits", "text"])
+def test_a_replayed_training_is_the_eager_one_with_replay_asked_for(name: str) -> None:
+    """The very function of the eager scenario, held to its golden on CUDA alone, and nothing falls back unseen."""
+    eager, replayed = CONFIG.scenarios[name], CONFIG.scenarios[f"{name}-replay"]
+    assert (replayed.run, replayed.same_as, replayed.devices) == (eager.run, name, ("cuda",))
+    assert dict(replayed.parameters) == {"capture_updates": True, "on_fallback": "raise"}
+    assert not eager.parameters
