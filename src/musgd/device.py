@@ -6,13 +6,14 @@ What torch's versions lack or do otherwise around captures is handled here alone
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import warnings
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import torch
 
-from musgd.driver import begin_capture
+from musgd.driver import begin_capture, end_capture
 
 T = TypeVar("T")
 # One for good: torch keeps a workspace for cuBLAS with each stream that ever multiplied, 32 MiB of it on Hopper.
@@ -104,8 +105,7 @@ class CudaDevice:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(self.stream):
             try:
-                # Loaders that pin memory and watchdogs that query events would end a capture of the strict default mode.
-                graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+                self._begin(graph)
                 outputs = function()
                 graph.capture_end()
             except BaseException:
@@ -134,8 +134,18 @@ class CudaDevice:
         if not self.graphs:
             self.pool = torch.cuda.graph_pool_handle()
 
+    def _begin(self, graph: torch.cuda.CUDAGraph) -> None:
+        try:
+            # Loaders that pin memory and watchdogs that query events would end a capture of the strict default mode.
+            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+        except BaseException:
+            # Where memory ends in here, torch has half registered the graph with its random generator, and aborts the process once the
+            # graph is destroyed. It never is: a few hundred bytes of the host's memory.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(graph))
+            raise
+
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End a capture that failed.
+        """End a capture that failed, or never began.
 
         Where the driver has ended it already, torch's ending stops half-way: its allocators go on taking the capture for under way, and the
         random generator waits for a graph. A bare capture gives torch something that it can end, and all is put right by torch itself.
@@ -147,7 +157,10 @@ class CudaDevice:
             except RuntimeError:
                 with contextlib.suppress(RuntimeError, OSError):
                     begin_capture(self.stream.cuda_stream)
-                    graph.capture_end()
+                    try:
+                        graph.capture_end()
+                    finally:
+                        end_capture(self.stream.cuda_stream)
             graph.reset()
         self.let_go()
 

@@ -1,4 +1,4 @@
-"""The one call that torch does not offer: beginning a bare capture, by the driver's own function (P4)."""
+"""Calls that torch does not offer: a bare capture, begun and ended by the driver's own functions (P4)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,18 @@ def begin_capture(stream: int) -> None:
         RuntimeError: The driver refused; the text has its number.
         OSError: The driver's library cannot be loaded.
     """
-    code = ctypes.CDLL("libcuda.so.1").cuStreamBeginCapture_v2(ctypes.c_void_p(stream), ctypes.c_int(_THREAD_LOCAL))
+    code = _library().cuStreamBeginCapture_v2(ctypes.c_void_p(stream), ctypes.c_int(_THREAD_LOCAL))
     if code:
         raise RuntimeError(f"the driver refused to begin a capture: error {code}")
+
+
+def end_capture(stream: int) -> None:
+    """End a capture, whatever it captured; nothing where the stream is in none. Raises OSError as `begin_capture` does."""
+    graph = ctypes.c_void_p()
+    code = _library().cuStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph))
+    if not code and graph:
+        _library().cuGraphDestroy(graph)
+
+
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")

@@ -536,19 +536,20 @@ def test_r17_recorded_and_cleared_100_times(config: str | None, operations: bool
 
 @pytest.mark.case("R18")
 def test_r18_thirty_sets_of_shapes_keep_the_bound() -> None:
+    """Done twice over: a set of larger shapes takes more, but none of them more the second time."""
     replayed, eager = pair(*[(64 + 8 * i, 96) for i in range(5)])
     sizes = []
-    for step in range(30):
+    for step in range(60):
         for optimizer in (replayed, eager):
             gradients(optimizer, step)
             for i, p in enumerate(params(optimizer)):
-                p.grad = p.grad if (step + 1) >> i & 1 else None
+                p.grad = p.grad if (step % 30 + 1) >> i & 1 else None
             optimizer.step()
         (status,) = replayed.replay_status()
         assert status.kept <= KEPT
         sizes.append(reserved())
-    assert max(sizes[12:]) <= max(sizes[:12])
-    ends_equal(replayed, eager, 30, 30)
+    assert max(sizes[30:]) <= max(sizes[:30])
+    ends_equal(replayed, eager, 60, 60)
 
 
 @pytest.mark.case("R19")
