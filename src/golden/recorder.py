@@ -116,6 +116,9 @@ class Recorder:
         self._sink(state.snapshot(step, self._kept(step)))
         self._phases, self.done = tuple(phases), step
 
+    def mark(self) -> None:
+        """Says that what is to be timed of the step begins here. A recording does not mind; `gate bench` does."""
+
     def finish(self) -> None:
         """Says that the scenario has returned.
 

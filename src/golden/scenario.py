@@ -27,6 +27,7 @@ from golden.settings import Report, Request
 
 if TYPE_CHECKING:
     from golden.observed import Observed
+    from golden.recorder import Recorder
     from golden.writer import Writer
 
 FAILED, INTERRUPTED, FAULT = 3, 130, 70
@@ -52,7 +53,7 @@ def execute(file: Path) -> int:
     """
     request = Request.from_json(file.read_text(encoding="utf-8"))
     faulthandler.enable()  # a crash in C leaves the scenario's line in the log
-    code, report = _outcome(Execution(Process.of(request, file)))
+    code, report = _outcome(_execution(Process.of(request, file)))
     if code:
         shutil.rmtree(request.out, ignore_errors=True)
     try:
@@ -100,7 +101,7 @@ class Execution:
                 with self._scenario():
                     record.reach("start")
                     with self._timed("import"):
-                        function = self._load()
+                        function = load(self.process)
                     record.reach("import")
                     with self._timed("steps"):
                         self._call(function, record)
@@ -136,7 +137,7 @@ class Execution:
         self.report = replace(self.report, torch=str(torch.__version__))
         if self.request.device == "cuda" and not torch.cuda.is_available():
             raise NoAccelerator(f"torch {torch.__version__} of {sys.executable} finds no CUDA device here.")
-        prepare(self.request.seed, self.request.profile)
+        prepare(self.request.seed, self.request.profile, self.request.fill)
 
     def _recorder(self, folder: Path) -> tuple[Writer, Observed]:
         from golden.observed import Observed
@@ -145,20 +146,7 @@ class Execution:
         writer = Writer(self.request.out)
         return writer, Observed(writer.add, self.request, folder, beside(self.request.report, ".progress"))
 
-    def _load(self) -> Callable[[Observed], object]:
-        """The scenario's function."""
-        file, name = self.request.file, self.request.function
-        if not file.is_file():
-            raise ScenarioFailed(f"there is no file {file}. Correct the scenario's run.")
-        module = importlib.import_module(self.process.module)
-        function = getattr(module, name, None)
-        if not callable(function):
-            known = [key for key, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__]
-            raise ScenarioFailed(f"there is no function {name!r} in {file}, {nearest(name, known)}")
-        found: Callable[[Any], object] = function
-        return found
-
-    def _call(self, function: Callable[[Observed], object], record: Observed) -> None:
+    def _call(self, function: Callable[[Any], object], record: Recorder) -> None:
         from golden.observed import HalfDone
 
         try:
@@ -206,9 +194,34 @@ class Execution:
         self._seconds[part] = round(time.perf_counter() - start, 3)
 
 
+def load(process: Process) -> Callable[[Any], object]:
+    """The scenario's function, out of its file.
+
+    Raises:
+        ScenarioFailed: there is no such file, or no such function in it.
+    """
+    file, name = process.request.file, process.request.function
+    if not file.is_file():
+        raise ScenarioFailed(f"there is no file {file}. Correct the scenario's run.")
+    module = importlib.import_module(process.module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [key for key, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__]
+        raise ScenarioFailed(f"there is no function {name!r} in {file}, {nearest(name, known)}")
+    found: Callable[[Any], object] = function
+    return found
+
+
+def _execution(process: Process) -> Execution:
+    if not process.request.turns:
+        return Execution(process)
+    from golden.timing import Timing  # which is an Execution
+
+    return Timing(process)
+
+
 def _outcome(execution: Execution) -> tuple[int, Report]:
     """Runs it, and turns whatever comes of that into an exit code and a report."""
-    request = execution.request
 
     def failed(reason: str, message: str, told: str | None) -> Report:
         return replace(execution.report, status="failed", reason=reason, message=message, traceback=told)
@@ -217,15 +230,16 @@ def _outcome(execution: Execution) -> tuple[int, Report]:
         execution.run()
     except GoldenError as error:
         told = own_traceback(error) if execution.theirs and has_frames(error) else None
-        return FAILED, failed(error.reason, f"{request.run}: {error}" if isinstance(error, ScenarioFailed) else str(error), told)
+        run = execution.request.run
+        return FAILED, failed(error.reason, f"{run}: {error}" if isinstance(error, ScenarioFailed) else str(error), told)
     except BaseException as error:
         ours = not execution.theirs or ends_in_golden(error)
         if ours and isinstance(error, OSError):
-            return FAILED, failed(StoreError.reason, str(StoreError.of(error, request.report)), None)
+            return FAILED, failed(StoreError.reason, str(StoreError.of(error, execution.request.report)), None)
         if ours and isinstance(error, Exception) and not isinstance(error, MemoryError):
             return FAULT, failed("fault", f"golden itself failed: {type(error).__name__}: {error}", traceback.format_exc())
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
-        return code, failed(ScenarioFailed.reason, f"{request.run} {_told(error)}", own_traceback(error))
+        return code, failed(ScenarioFailed.reason, f"{execution.request.run} {_told(error)}", own_traceback(error))
     return 0, execution.report
 
 

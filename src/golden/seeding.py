@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 
-def prepare(seed: int, profile: str) -> None:
+def prepare(seed: int, profile: str, fill: bool = True) -> None:
     """Makes this process fit to be repeated; call once, after `golden.profile.environment` made its variables.
 
     Under either profile: deterministic algorithms, no cuDNN benchmark, seeded generators. Under "portable" also one thread, and no TF32.
@@ -17,11 +17,13 @@ def prepare(seed: int, profile: str) -> None:
     Args:
         seed: 0 to 2**32 - 1.
         profile: "portable" or "native".
+        fill: whether torch fills new memory, its default under deterministic algorithms.
     """
     if profile == "portable":
         _one_thread()
         _full_precision()
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
     random.seed(seed)

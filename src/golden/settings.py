@@ -102,6 +102,24 @@ def check_pairs(scenarios: Mapping[str, Settings]) -> None:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """One run among those that a process times.
+
+    Attributes:
+        label: what the parent calls it; stands beside its figures.
+        run, steps, seed, parameters: as in `Settings`.
+        profiled: whether the work of its last steps on the device is summed up, in which case its clocks tell nothing.
+    """
+
+    label: str
+    run: str
+    steps: int
+    seed: int
+    parameters: Mapping[str, Any]
+    profiled: bool = False
+
+
+@dataclass(frozen=True)
 class Request:
     """What one process has to run. Written by the parent as a file, read by `python -m golden execute FILE`.
 
@@ -117,6 +135,8 @@ class Request:
         first: the first step to do; above 1 the scenario goes on from what it saved in `folder`.
         last: the last step to do, `steps` when None.
         folder: where a scenario with `resume_at` saves its checkpoint and finds it again.
+        fill: whether torch fills new memory, as it does by default where algorithms are deterministic.
+        turns: what to time, one after the other, instead of recording; nothing is written into `out` then.
     """
 
     name: str
@@ -137,6 +157,8 @@ class Request:
     folder: Path | None = None
     resume_at: int | None = None
     watch: tuple[str, ...] = ()
+    fill: bool = True
+    turns: tuple[Turn, ...] = ()
 
     @classmethod
     def of(
@@ -182,7 +204,8 @@ class Request:
         values = _load(cls, text)
         for key in ("project", "root", "out", "report", "folder"):
             values[key] = None if values[key] is None else Path(values[key])
-        return cls(**{**values, "keep": tuple(values["keep"]), "watch": tuple(values["watch"])})
+        turns = tuple(Turn(**turn) for turn in values["turns"])
+        return cls(**{**values, "keep": tuple(values["keep"]), "watch": tuple(values["watch"]), "turns": turns})
 
 
 @dataclass(frozen=True)
