@@ -73,7 +73,7 @@ def find(start: Path) -> Config:
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
-            document = _read(file)
+            document = read(file)
             if "gate" in _table(file, document, "tool"):
                 return _check(file, document)
     raise Unconfigured(
@@ -82,16 +82,22 @@ def find(start: Path) -> Config:
     )
 
 
-def _read(file: Path) -> Mapping[str, Any]:
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+def read(file: Path) -> Mapping[str, Any]:
+    """A TOML file's document. Raises ConfigurationError naming the file, the line and what is wrong."""
     try:
-        document: Mapping[str, Any] = toml.loads(file.read_text(encoding="utf-8-sig"))
+        document = parse(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{file}: is not UTF-8 (byte {error.start}). Save it as UTF-8.") from None
     except ValueError as error:  # the parser's own words end with the line and the column
         raise ConfigurationError(f"{file}: does not parse: {error}. Correct that line.") from None
     except OSError as error:
         raise ConfigurationError(f"{file}: cannot be read: {error.strerror}.") from None
+    return document
+
+
+def parse(text: str) -> Mapping[str, Any]:
+    """The document of a TOML text. Raises ValueError in the parser's words."""
+    document: Mapping[str, Any] = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads(text)
     return document
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gate.verdict import Cause, Reason, Verdict, worst, worst_verdict
 
 if TYPE_CHECKING:
+    from gate.evidence.verified import Basis
     from golden.compare import Comparison, Difference
 
 FORMAT = 1
@@ -47,6 +48,7 @@ class Row:
         honoured: whether this machine gives the portable profile's known answers; None when not asked.
         comparison: all differences, for the terminal; not in the JSON.
         replay: sums of what the run's optimizers say of their replay ("recordings", "replays", "fallbacks"); None where none can say it.
+        basis: what evidence of it rests on; None where it leaves none. Not in the JSON.
     """
 
     scenario: str
@@ -68,6 +70,7 @@ class Row:
     honoured: bool | None = None
     comparison: Comparison | None = None
     replay: Mapping[str, int] | None = None
+    basis: Basis | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The row with the contract's keys in the contract's order, then the additional ones."""

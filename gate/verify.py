@@ -11,6 +11,7 @@ from typing import Any
 from gate import missing
 from gate.cause import Finding, Inquest, against_base, changed_sources
 from gate.errors import BaselineFailed, GoldenError, NoTorch, UsageError
+from gate.evidence import Snapshot, verified
 from gate.execution import Execution, each
 from gate.failure import failed
 from gate.history import Repository
@@ -35,7 +36,7 @@ def verify(means: Means, wanted: Wanted, *, cause: bool = True) -> Results:
     Raises:
         UsageError: the command line or the configuration is wrong.
         NothingChecked: there is nothing to judge.
-        StoreError: `.gate/` cannot be written.
+        StoreError: `.gate/` cannot be written, where runs are kept and evidence is left.
         KeyboardInterrupt: all processes have ended, and what they made is removed.
     """
     selection = to_verify(means.config, Machine.here(), wanted, _running(means))
@@ -43,10 +44,11 @@ def verify(means: Means, wanted: Wanted, *, cause: bool = True) -> Results:
         _check_base(means, wanted.base)
     if not selection.candidates:
         raise NothingChecked(_nothing(means, selection.left_out))
+    before = Snapshot.take(means.config)
     with Runs(means.config.root) as runs:
         judge = Judge(means, runs, wanted.base, cause)
         rows = each(means, runs, prepared(means, selection.candidates, prepare), judge.row)
-    return Results(rows, selection.left_out)
+    return Results(tuple(verified.put_on_record(means.config, before, row) for row in rows), selection.left_out)
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Judge:
             "environment_changes": tuple(environment.difference(golden.manifest.environment, head.manifest.environment)),
             "changed_sources": changed_sources(golden.manifest.sources, head.manifest.sources, trial.file),
             "replay": outcome.report.replay,
+            "basis": verified.basis(trial, head, outcome.report.torch),
         }
         if not comparison.identical:
             return self._drifted(trial, golden, outcome, head, comparison, facts)

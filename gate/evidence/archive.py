@@ -1,0 +1,104 @@
+"""The files of records: those of this work tree in `.gate/evidence`, those kept in the repository in `goldens/<hardware>/evidence`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.config import Config
+from gate.evidence.present import FOLDER
+from gate.evidence.statement import Record, parse
+from golden.errors import StoreError
+
+MOST = 1 << 26  # bytes; no record is larger
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A record and where it lies.
+
+    Attributes:
+        kept: whether it lies in the repository rather than in this work tree alone.
+    """
+
+    record: Record
+    path: Path
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Archive:
+    """All records of a project.
+
+    Attributes:
+        records: newest first; of two of one time the one that is kept.
+        spoilt: files that hold no record, and why: they count as none.
+    """
+
+    records: tuple[Filed, ...]
+    spoilt: tuple[tuple[Path, str], ...] = ()
+
+
+def write(config: Config, record: Record) -> Path:
+    """Writes a record of this work tree, whole or not at all. Raises StoreError."""
+    return put(config.root / ".gate" / FOLDER, record)
+
+
+def put(folder: Path, record: Record) -> Path:
+    """Writes a record into a folder, whole or not at all; one that is there already stays.
+
+    Raises:
+        StoreError: the disk or its permissions.
+    """
+    path = folder / record.file
+    aside = folder / f".{record.file}.{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with aside.open("x", encoding="ascii") as file:
+            file.write(record.text())
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError as error:
+        raise StoreError.of(error, path) from error
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+    return path
+
+
+def load(config: Config) -> Archive:
+    """Reads all records of a project. Raises StoreError where a folder cannot be read."""
+    records: list[Filed] = []
+    spoilt: list[tuple[Path, str]] = []
+    for path, kept in _files(config):
+        try:
+            if path.is_symlink() or path.stat().st_size > MOST:
+                raise ValueError("is a link, or larger than any record")
+            records.append(Filed(parse(path.read_bytes(), path.name), path, kept))
+        except ValueError as error:
+            spoilt.append((path, str(error)))
+        except OSError as error:
+            raise StoreError.of(error, path) from error
+    records.sort(key=lambda filed: (filed.record.time, filed.kept, filed.path.name), reverse=True)
+    return Archive(tuple(records), tuple(spoilt))
+
+
+def kept_folder(config: Config, hardware: str) -> Path:
+    """Where the repository keeps records of a hardware."""
+    return config.goldens / hardware / FOLDER
+
+
+def _files(config: Config) -> Iterator[tuple[Path, bool]]:
+    yield from ((path, False) for path in _json(config.root / ".gate" / FOLDER))
+    slugs = sorted(path.name for path in config.goldens.iterdir() if path.is_dir()) if config.goldens.is_dir() else []
+    for slug in slugs:
+        yield from ((path, True) for path in _json(kept_folder(config, slug)))
+
+
+def _json(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith(".")) if folder.is_dir() else []

@@ -1,0 +1,95 @@
+"""Whether what a record read is still what it was, and how it has changed where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gate.evidence.present import Present
+from gate.evidence.statement import Kind, Record, Subject
+from gate.machine import Machine
+from gate.version import agrees
+from golden.canonical import Json
+from golden.keys import shown
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is no longer what a record read.
+
+    Attributes:
+        subject: as it was.
+        told: what changed, as a sentence without its end.
+        files: the project's files that changed; none for packages.
+    """
+
+    subject: Subject
+    told: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Here:
+    """The project and the machine as they are now.
+
+    Attributes:
+        running: the full version of the torch that this interpreter holds; empty where it has none.
+    """
+
+    present: Present
+    machine: Machine
+    running: str
+
+    def changes(self, record: Record) -> tuple[Change, ...]:
+        """What has changed since a record was made; nothing where it is fresh."""
+        return tuple(change for subject in record.subjects if self._compared(record, subject) for change in self._change(subject))
+
+    def _compared(self, record: Record, subject: Subject) -> bool:
+        """Versions can be asked of the interpreter here alone; of another machine or environment they stay what they were."""
+        if subject.kind is not Kind.PACKAGE:
+            return True
+        ours = record.environment.get("interpreter", "running") == "running" and record.hardware in self.machine.slugs()
+        return ours and (record.check != "goldens" or agrees(record.torch, self.running))
+
+    def _change(self, subject: Subject) -> Iterator[Change]:
+        now = self.present.subject(subject.kind, subject.name)
+        if now is None or now.digest != subject.digest:
+            yield _told(subject, now, self.present.config.file.name)
+
+
+def _told(subject: Subject, now: Subject | None, file: str) -> Change:
+    name, kind = subject.name, subject.kind
+    if kind is Kind.FILE:
+        return Change(subject, f"{name} {'is gone' if now is None else 'has other content'}", (name,))
+    if kind is Kind.PACKAGE:
+        return Change(subject, f"package {name} was {subject.value}, {'is gone' if now is None else f'now {now.value}'}")
+    if kind is Kind.SCENARIO:
+        return Change(subject, f"[tool.gate.scenarios.{name}]: {_settings(subject.value, now)}", (file,))
+    if kind is Kind.TABLE:
+        return Change(subject, f"[{name}] in {file} {'is gone' if now is None else 'has other content'}", (file,))
+    return _names(subject, now)
+
+
+def _settings(before: Json, now: Subject | None) -> str:
+    if now is None or not isinstance(before, Mapping) or not isinstance(now.value, Mapping):
+        return "is gone"
+    keys = sorted(key for key in {*before, *now.value} if before.get(key) != now.value.get(key))
+    return ", ".join(f"{key} {shown(before.get(key))}, now {shown(now.value.get(key))}" for key in keys)
+
+
+def _names(subject: Subject, now: Subject | None) -> Change:
+    before, after = _listed(subject.value), _listed(now.value if now else [])
+    told = {"new": [name for name in after if name not in before], "gone": [name for name in before if name not in after]}
+    if subject.kind is Kind.CHANGED:
+        told = {f"changed since {subject.name[:10]} as well": told["new"], f"as in {subject.name[:10]} again": told["gone"]}
+    text = "; ".join(f"{_few(names)} {'is' if len(names) == 1 else 'are'} {what}" for what, names in told.items() if names)
+    return Change(subject, text, tuple(name for names in told.values() for name in names))
+
+
+def _listed(value: Any) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list) else []
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

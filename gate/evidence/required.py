@@ -1,0 +1,125 @@
+"""What a merge needs: `[tool.gate.required]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gate.config import Config
+from gate.errors import ConfigurationError
+from gate.evidence.statement import CHECKS, Record
+from gate.layout import hardware_folders, shown_version, torch_folders, version_of
+from gate.machine import device_of
+from gate.version import agrees, valid
+from golden.keys import nearest, shown
+
+KEEP = "keep"
+EXAMPLE = '[tool.gate.required]\ntests = ["cpu", "h200"]\ngoldens = ["cpu", "h200"]\nmutation = ["cpu"]'
+
+
+@dataclass(frozen=True)
+class Need:
+    """One line of what a merge needs.
+
+    Attributes:
+        torch: the version asked for; None takes any.
+        scenarios: of `goldens`, the scenarios that all have to be verified.
+    """
+
+    check: str
+    hardware: str
+    torch: str | None = None
+    scenarios: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What reports call it."""
+        return " ".join(filter(None, (self.check, self.hardware, self.torch and f"torch {self.torch}")))
+
+    def fits(self, record: Record) -> bool:
+        """Whether a record may answer it, as far as its name tells."""
+        return (record.check, record.hardware) == (self.check, self.hardware) and (self.torch is None or agrees(self.torch, record.torch))
+
+
+@dataclass(frozen=True)
+class Required:
+    """What a merge needs.
+
+    Attributes:
+        needs: in the order of the table; at least one.
+        keep: what is kept in the repository besides the records of GPUs: hardware, hardware/torch-VERSION, or a check.
+    """
+
+    needs: tuple[Need, ...]
+    keep: tuple[str, ...] = ()
+
+    def keeps(self, record: Record) -> bool:
+        """Whether CI cannot repeat a record, or need not."""
+        names = {record.check, record.hardware, f"{record.hardware}/torch-{record.torch}"}
+        return device_of(record.hardware) == "cuda" or bool(names & set(self.keep))
+
+
+def required(config: Config, running: str) -> Required:
+    """The table; without one, the goldens of every hardware that has some.
+
+    Args:
+        config: the project's.
+        running: the full version of the torch in use.
+
+    Raises:
+        ConfigurationError: names the key and the nearest known one; or there is neither a table nor a golden.
+    """
+    table = config.later.get("required")
+    if table is None:
+        found = {"goldens": [folder.name for folder in hardware_folders(config.goldens)]}
+        if not found["goldens"]:
+            raise ConfigurationError(f"{config.file} does not say what a merge needs, and there are no goldens. Write:\n\n{EXAMPLE}")
+        table = found
+    needs = tuple(_needs(config, _checked(config, table), running))
+    if not needs:
+        raise ConfigurationError(f"{config.file}: [tool.gate.required] requires nothing, which nothing could fail. Write:\n\n{EXAMPLE}")
+    return Required(needs, tuple(table.get(KEEP, ())))
+
+
+def _checked(config: Config, table: Any) -> Mapping[str, list[str]]:
+    where = f"{config.file}: [tool.gate.required]"
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{where} is {shown(table)}, but has to be a table. Write:\n\n{EXAMPLE}")
+    for key, value in table.items():
+        if key not in (*CHECKS, KEEP):
+            raise ConfigurationError(f"{where}: unknown key {key!r}, {nearest(key, [*CHECKS, KEEP])}")
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+            raise ConfigurationError(f'{where} {key} = {shown(value)}: has to be a list of hardware, such as ["cpu", "h200"].')
+        if len(set(value)) != len(value):
+            raise ConfigurationError(f"{where} {key} = {shown(value)}: names one twice. Remove one.")
+        for item in value if key != KEEP else ():
+            _split(where, key, item)
+    return {key: value for key, value in table.items() if key != KEEP}
+
+
+def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
+    """Hardware and version of "cpu" or "cpu/torch-2.9.1"."""
+    hardware, slash, torch = item.partition("/torch-")
+    if not hardware or "/" in hardware or (slash and not valid(torch)):
+        raise ConfigurationError(f'{where} {key} names {shown(item)}: has to be a hardware folder, "h200", or "h200/torch-2.11.0".')
+    return hardware, torch or None
+
+
+def _needs(config: Config, table: Mapping[str, list[str]], running: str) -> Iterator[Need]:
+    for check, items in table.items():
+        for item in items:
+            hardware, torch = _split("", check, item)
+            if check != "goldens":
+                yield Need(check, hardware, torch)
+                continue
+            names = tuple(s.name for s in config.scenarios.values() if device_of(hardware) in s.devices)
+            for version in [torch] if torch else _versions(config, hardware, running):
+                yield Need(check, hardware, version, names)
+
+
+def _versions(config: Config, hardware: str, running: str) -> list[str | None]:
+    """On CPUs the configured versions, else the running one; on GPUs, where builds differ, those that have goldens."""
+    if device_of(hardware) == "cpu":
+        return [*config.torch] or [shown_version(hardware, running) if running else None]
+    return [version_of(folder) for folder in torch_folders(config.goldens / hardware)] or [None]

@@ -1,0 +1,257 @@
+"""What a merge needs is fresh, stale with its file and commit, missing, or inconclusive."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gate.errors import ConfigurationError
+from gate.evidence import Finding, Reading, Snapshot, StaleEvidence, leave
+from gate.evidence.judging import State
+from gate.evidence.keeping import keep
+from gate.evidence.status import View
+from gate.inventory import distributions
+from tests.gate.evidence.records import CONFIG, Toy
+from tests.gate.repositories import write
+
+FRESH = {"cpu/tests": "fresh", "h200/tests": "fresh", "cpu/goldens": "fresh", "cpu/mutation": "fresh"}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository in which everything is fresh."""
+    toy = Toy.new(tmp_path_factory.mktemp("prepared") / "toy")
+    toy.everything()
+    return toy.folder
+
+
+@pytest.fixture
+def toy(prepared: Path, tmp_path: Path) -> Toy:
+    return Toy(Path(shutil.copytree(prepared, tmp_path / "toy")))
+
+
+def test_all_is_fresh_where_nothing_has_changed(toy: Toy) -> None:
+    assert toy.states() == FRESH
+    assert toy.status().exit_code == 0
+
+
+def test_a_rewritten_source_is_named_with_its_commit(toy: Toy) -> None:
+    """The first commit after which the file was another, not the last one that touched it; reverting makes it fresh again."""
+    first = toy.commit("Rewrite replay", src__replay_py="def replay():\n    return 2\n")
+    toy.commit("Polish", src__replay_py="def replay():\n    return 3\n")
+    line = toy.line("cpu/tests")
+    assert (line.state, line.files) == (State.STALE, ("src/replay.py",))
+    assert line.commit is not None
+    assert line.commit.id == first
+    assert line.reason == f"src/replay.py has other content since {first[:7]} (Rewrite replay)"
+    assert toy.states() == {**FRESH, "cpu/tests": "stale", "h200/tests": "stale"}
+    assert toy.status().exit_code == 3
+    toy.git("revert", "--no-edit", "HEAD", "HEAD~1")
+    assert toy.states() == FRESH
+
+
+def test_a_change_that_is_in_no_commit_is_named(toy: Toy) -> None:
+    write(toy.folder, {"src/replay.py": "def replay():\n    return 2\n"})
+    line = toy.line("cpu/tests")
+    assert line.commit is None
+    assert line.reason == "src/replay.py has other content in no commit"
+
+
+def test_line_ends_of_a_checkout_change_nothing(toy: Toy) -> None:
+    """Content counts as git keeps it."""
+    write(toy.folder, {"src/replay.py": b"def replay():\r\n    return 1\r\n"})
+    assert toy.states() == FRESH
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"README_md": "# Another\n"},
+        {"pyproject_toml": CONFIG.replace("line-length = 100", "line-length = 120")},
+        {"docs__page_md": "# A page\n"},
+        {"other_py": "x = 1\n"},
+    ],
+    ids=["readme", "ruff", "new document", "unrelated source"],
+)
+def test_what_no_check_read_stales_nothing(toy: Toy, change: dict[str, str]) -> None:
+    toy.commit("Unrelated", **change)
+    assert toy.states() == FRESH
+
+
+def test_a_scenarios_parameters_stale_its_own_golden_alone(toy: Toy) -> None:
+    """And the change is told with both values and its commit."""
+    moved = toy.commit("More", pyproject_toml=CONFIG.replace('text"\nsteps = 2', 'text"\nsteps = 3\nparameters = { a = 1 }'))
+    line = toy.line("cpu/goldens")
+    assert line.reason == f"text: [tool.gate.scenarios.text]: parameters {{}}, now {{'a': 1}}, steps 2, now 3 since {moved[:7]} (More)"
+    assert line.files == ("pyproject.toml",)
+    assert toy.states() == {**FRESH, "cpu/goldens": "stale"}
+
+
+def test_a_golden_recorded_anew_stales_its_record(toy: Toy) -> None:
+    toy.golden("text", seed=5)
+    line = toy.line("cpu/goldens")
+    assert line.state is State.STALE
+    assert "goldens/cpu/torch-2.13.0/text/manifest.json" in line.files
+    assert not any("digits" in file for file in line.files)
+
+
+def test_a_changed_test_and_a_new_one_stale_the_tests(toy: Toy) -> None:
+    write(toy.folder, {"tests/test_new.py": "def test_that():\n    pass\n"})
+    assert toy.line("cpu/tests").reason == "tests/test_new.py is new in no commit"
+    write(toy.folder, {"tests/test_new.py": None, "tests/test_replay.py": "def test_it():\n    assert 1\n"})
+    assert toy.line("cpu/tests").files == ("tests/test_replay.py",)
+    assert toy.states()["cpu/goldens"] == "fresh"
+
+
+def test_pytests_own_settings_stale_the_tests(toy: Toy) -> None:
+    """They decide what a test has to stand."""
+    toy.commit("Warn", pyproject_toml=f'{CONFIG}\n[tool.pytest.ini_options]\nfilterwarnings = ["error"]\n')
+    assert toy.states() == {**FRESH, "cpu/tests": "stale", "h200/tests": "stale"}
+
+
+def test_another_version_of_a_package_stales(toy: Toy) -> None:
+    """The one that is installed here, of records that were made here; a GPU machine's cannot be asked."""
+    old = {"numpy": "1.0", "click": distributions()["click"]}
+    toy.tests(packages=old)
+    toy.tests("h200", packages=old)
+    reason = toy.line("cpu/tests").reason
+    assert toy.states() == FRESH, "the earlier record is as fresh as it was"
+    for path in (toy.folder / ".gate/evidence").glob("tests-cpu-*"):
+        if b'"numpy"' not in path.read_bytes():
+            path.unlink()
+    reason = toy.line("cpu/tests").reason
+    assert reason == f"package numpy was 1.0, now {distributions()['numpy']}"
+    assert toy.states() == {**FRESH, "cpu/tests": "stale"}
+
+
+def test_a_later_failure_is_not_hidden_by_an_earlier_success(toy: Toy) -> None:
+    toy.tests(result="failed", counts={"passed": 168, "failed": 1})
+    line = toy.line("cpu/tests")
+    assert (line.state, line.reason) == (State.INCONCLUSIVE, "it failed: 1 failed, 168 passed")
+
+
+def test_a_missing_record_is_told_with_the_command_that_brings_it(toy: Toy) -> None:
+    for path in (toy.folder / ".gate/evidence").glob("mutation-*"):
+        path.unlink()
+    line = toy.line("cpu/mutation")
+    assert (line.state, line.reason) == (State.MISSING, "no record. Run gate mutate")
+
+
+def test_a_record_of_a_change_alone_is_none_of_the_whole(toy: Toy) -> None:
+    """Unless it is asked for what has changed since then; another file that changes makes it stale even so."""
+    base = toy.git("rev-parse", "HEAD")
+    toy.commit("Rewrite", src__replay_py="def replay():\n    return 2\n")
+    toy.tests(since=base, counts={"passed": 3})
+    assert toy.states()["cpu/tests"] == "stale"
+
+    def state() -> State:
+        return next(line.state for line in View.of(toy.config).status(frozenset({base})).lines if line.need.check == "tests")
+
+    assert state() is State.FRESH
+    write(toy.folder, {"other.py": "x = 1\n"})
+    assert state() is State.STALE
+
+
+def test_an_edited_record_counts_as_none(toy: Toy) -> None:
+    (path,) = (toy.folder / ".gate/evidence").glob("mutation-*")
+    path.write_text(path.read_text().replace('"killed":7', '"killed":70'))
+    status = toy.status()
+    assert toy.states()["cpu/mutation"] == "missing"
+    assert status.notes == (f"{path}: does not fit its name: it was edited or renamed. It counts as no record",)
+
+
+def test_what_a_gpu_gave_is_kept_and_replaced(toy: Toy) -> None:
+    """In the repository, where a clone without `.gate` finds it; a later record of the same takes its place."""
+    kept = toy.folder / "goldens/h200/evidence"
+    assert keep(View.of(toy.config)).exit_code == 0
+    (first,) = kept.iterdir()
+    shutil.rmtree(toy.folder / ".gate")
+    assert toy.states() == {**dict.fromkeys(FRESH, "missing"), "h200/tests": "fresh"}
+    toy.commit("Keep", src__replay_py="def replay():\n    return 2\n")
+    assert toy.line("h200/tests").state is State.STALE
+    toy.everything()
+    notes = keep(View.of(toy.config)).notes
+    (second,) = kept.iterdir()
+    assert first != second
+    assert notes == (f"kept goldens/h200/evidence/{second.name}", f"removed goldens/h200/evidence/{first.name}, which it replaces")
+    assert keep(View.of(toy.config)).notes == ("nothing to keep: no fresh record that CI cannot repeat is new",)
+
+
+def test_what_ci_need_not_repeat_is_kept_where_the_table_says_so(toy: Toy) -> None:
+    toy.commit("Keep", pyproject_toml=CONFIG.replace("[tool.gate.required]", '[tool.gate.required]\nkeep = ["mutation"]'))
+    keep(View.of(toy.config))
+    assert [path.name.partition("-")[0] for path in (toy.folder / "goldens/cpu/evidence").iterdir()] == ["mutation"]
+    assert toy.states() == FRESH, "kept records are no subjects"
+
+
+def test_nothing_is_put_on_record_of_sources_that_moved(toy: Toy) -> None:
+    """Edited, edited and edited back, or new; a file that the check did not read may move."""
+    finding, reading = Finding("tests", "cpu", "2.13.0", "passed", {"passed": 1}), Reading(("src/replay.py",))
+    count = len(list((toy.folder / ".gate/evidence").iterdir()))
+    path = toy.folder / "src/replay.py"
+    before, text = Snapshot.take(toy.config), path.read_text()
+    path.write_text("def replay():\n    return 2\n")
+    with pytest.raises(StaleEvidence, match=r"src/replay\.py was written while the check ran"):
+        leave(toy.config, before, finding, reading)
+    path.write_text(text)
+    with pytest.raises(StaleEvidence, match="written while"):
+        leave(toy.config, before, finding, reading)
+    before = Snapshot.take(toy.config)
+    write(toy.folder, {"src/new.py": "x = 1\n"})
+    with pytest.raises(StaleEvidence, match=r"src/new\.py"):
+        leave(toy.config, before, finding, Reading(("src/new.py",)))
+    assert len(list((toy.folder / ".gate/evidence").iterdir())) == count
+    assert leave(toy.config, before, finding, reading).is_file()
+
+
+def test_documents_and_evidence_are_no_subjects(toy: Toy) -> None:
+    """Even where a check says that it read them; a scenario's own data may be a document."""
+    keep(View.of(toy.config))
+    (kept,) = (toy.folder / "goldens/h200/evidence").iterdir()
+    names = ("README.md", kept, "pyproject.toml", ".gate/runs/x.json", "/etc/hostname", "src/update.py")
+    finding = Finding("bench", "cpu", "2.13.0", "passed", {})
+
+    def subjects(documents: bool) -> list[str]:
+        path = toy.leave(finding, Reading(names, documents=documents))
+        return [subject["name"] for subject in json.loads(path.read_text())["subject"]]
+
+    assert subjects(documents=False) == ["src/update.py"]
+    assert subjects(documents=True) == ["README.md", "src/update.py"]
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('test = ["cpu"]', "unknown key 'test', did you mean 'tests'?"),
+        ('tests = "cpu"', "has to be a list of hardware"),
+        ('tests = ["cpu", "cpu"]', "names one twice"),
+        ('goldens = ["cpu/2.13.0"]', "has to be a hardware folder"),
+        ("tests = []", "requires nothing"),
+    ],
+)
+def test_a_wrong_table_is_told(toy: Toy, table: str, told: str) -> None:
+    head, _, tail = CONFIG.partition("[tool.gate.required]")
+    write(toy.folder, {"pyproject.toml": f"{head}[tool.gate.required]\n{table}\n{tail[tail.index('[tool') :]}"})
+    with pytest.raises(ConfigurationError) as caught:
+        toy.status()
+    assert told in str(caught.value)
+
+
+def test_without_a_table_every_hardware_with_goldens_is_needed(toy: Toy) -> None:
+    head, _, tail = CONFIG.partition("[tool.gate.required]")
+    write(toy.folder, {"pyproject.toml": head + tail[tail.index("[tool") :]})
+    assert toy.states() == {"cpu/goldens": "fresh"}
+
+
+def test_a_project_without_git_has_evidence_as_well(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh and stale are told; no commit is."""
+    shutil.rmtree(toy.folder / ".git")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", os.fspath(toy.folder.parent))
+    assert toy.states() == FRESH
+    write(toy.folder, {"src/replay.py": "x = 1\n"})
+    line = toy.line("cpu/tests")
+    assert (line.state, line.commit) == (State.STALE, None)
