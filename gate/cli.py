@@ -47,6 +47,19 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
         return []
 
 
+def _benches(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes the names of benchmarks."""
+    from click.shell_completion import CompletionItem
+
+    from gate.benchmark.setting import names
+    from gate.config import find
+
+    try:
+        return [CompletionItem(name) for name in names(find(Path.cwd())) if name.startswith(incomplete)]
+    except GoldenError:
+        return []
+
+
 def _options(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
     """Several options as one decorator, shown in the order given."""
 
@@ -204,6 +217,40 @@ def init_command(script: Path | None, target: str | None) -> int:
     where = _checked(target)
     done = init.init(Path.cwd(), script)
     return _show(done.text(), done.as_json(), where)
+
+
+@cli.command("bench", epilog=manual.BENCH)
+@click.argument("name", shell_complete=_benches)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where to time. Default: CUDA where all scenarios run there.")
+@click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="How often each arm is timed. Default: as configured, 10.")
+@click.option("--python", metavar="PATH", help="An interpreter that has the torch to time under; checked, never changed.")
+@click.option("--fresh", is_flag=True, help="Start anew rather than go on where an earlier run was stopped.")
+@click.option("--fail-slower", is_flag=True, help="Exit 1 where an arm is slower, 3 where that cannot be told.")
+@click.option("--markdown", metavar="FILE", help="Write the result as Markdown; - is standard output.")
+@_json
+def bench_command(
+    name: str,
+    device: str | None,
+    pairs: int | None,
+    python: str | None,
+    fresh: bool,
+    fail_slower: bool,
+    markdown: str | None,
+    target: str | None,
+) -> int:
+    """Times scenarios in pairs, once their bits are proven equal. Goes on where it was stopped."""
+    from gate.benchmark import command, rendering
+
+    where, document = _checked(target), Target(markdown, "--markdown")
+    document.check()
+    if where.standard and document.standard:
+        raise UsageError("--json - and --markdown - contradict each other: one standard output holds one of them.")
+    result = command.run(_means(python, None, None), command.Wanted(name, device, pairs, fresh, fail_slower))
+    for line in rendering.messages(result):
+        say(line)
+    if document.name:
+        document.write_text(result.markdown())
+    return _show("" if document.standard else result.text(), result.as_json(), where, result.exit_code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

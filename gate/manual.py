@@ -46,3 +46,19 @@ Examples:
   gate init                              find the script here that trains
   gate init train.py
 """
+
+BENCH = """\b
+Exit codes: 0, also for slower unless --fail-slower; 1 bits differ (no time is
+shown); 3 not judged; 4 an arm differs from itself.
+
+\b
+Verdicts: slower and faster take eight pairs or more, the sign test at 1 %, and
+an interval of the median ratio (95 %) beyond the margin; no-difference takes
+that interval within the margin; inconclusive is all else.
+
+\b
+Examples:
+  gate bench musgd-step                  as [tool.gate.bench.musgd-step] says
+  gate bench musgd-step --pairs 20 --markdown docs/speed.md
+  gate bench musgd-step --fail-slower    in CI: exit 1 where an arm is slower
+"""

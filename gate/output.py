@@ -71,9 +71,10 @@ def _silence(stream: TextIO) -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """Where `--json` writes: a file, or standard output for "-"; None writes nowhere."""
+    """Where `--json` writes, or another option: a file, or standard output for "-"; None writes nowhere."""
 
     name: str | None = None
+    option: str = "--json"
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Target:
@@ -99,19 +100,24 @@ class Target:
             return
         path = Path(self.name)
         if not self.name or path.is_dir() or not path.parent.is_dir():
-            raise UsageError(f"--json {self.name!r}: cannot be written. Name a file in a folder that exists, or - for standard output.")
+            raise UsageError(
+                f"{self.option} {self.name!r}: cannot be written. Name a file in a folder that exists, or - for standard output."
+            )
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise UsageError(f"--json {self.name!r}: no permission to write it. Name another file, or - for standard output.")
+            raise UsageError(f"{self.option} {self.name!r}: no permission to write it. Name another file, or - for standard output.")
 
     def write(self, document: Mapping[str, Any]) -> None:
-        """Writes the document whole or not at all.
+        """Writes the document whole or not at all. Raises what `write_text` does."""
+        self.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+    def write_text(self, text: str) -> None:
+        """Writes the text whole or not at all.
 
         Raises:
             StoreError: the disk or its permissions.
         """
         if self.name is None:
             return
-        text = json.dumps(document, indent=2, allow_nan=False) + "\n"
         if self.standard:
             put(text)
             return
