@@ -253,6 +253,43 @@ def bench_command(
     return _show("" if document.standard else result.text(), result.as_json(), where, result.exit_code)
 
 
+@cli.command("check", epilog=manual.CHECK)
+@click.option("--since", metavar="REV", help="Since when changes count. Default: where the branch left its upstream, or main.")
+@click.option("--torch", "version", metavar="V", callback=_version, help="A torch version. Default: the running one.")
+@click.option("--python", metavar="PATH", help="An interpreter that already has torch, pytest and coverage.")
+@click.option("--all", "everything", is_flag=True, help="Run all tests, and learn anew what each of them runs.")
+@click.option("--explain", is_flag=True, help="Say of each test why it was taken.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="How many tests run side by side. Default: as many as cores.")
+@click.option("--junit", metavar="FILE", help="Write the outcomes as JUnit XML; - is standard output.")
+@_json
+def check_command(
+    since: str | None,
+    version: str | None,
+    python: str | None,
+    everything: bool,
+    explain: bool,
+    jobs: int | None,
+    junit: str | None,
+    target: str | None,
+) -> int:
+    """Runs the tests that a change touches. Exit code 1 where one fails, 3 where none shows anything."""
+    from gate.check import judge, wording
+    from gate.check import junit as xml
+
+    where, document = _checked(target), Target(junit, "--junit")
+    document.check()
+    if version == "all":
+        raise UsageError("--torch all: gate check runs under one torch at a time. Name one.")
+    if where.standard and document.standard:
+        raise UsageError("--json - and --junit - contradict each other: one standard output holds one of them.")
+    means = _means(python, version, jobs)
+    result = judge.check(means.config, judge.Asked(since, version, everything, jobs, python), means.progress)
+    for line in wording.messages(result):
+        say(line)
+    document.write_text(xml.text(result) if document.name else "")
+    return _show("" if document.standard else wording.text(result, explain=explain), result.as_json(), where, result.exit_code)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The one door: runs a command and turns every error into a message and an exit code.
 

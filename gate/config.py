@@ -14,7 +14,7 @@ from gate.version import agrees, valid
 from golden.keys import nearest, shown
 from golden.settings import Settings, check_pairs
 
-LATER = ("bench", "claims", "required", "trailers")  # names that other commands read; what they hold is checked there
+LATER = ("bench", "check", "claims", "required", "trailers")  # names that other commands read; what they hold is checked there
 KEYS = ("goldens", "torch", "scenarios", *LATER)
 EXAMPLE = '[tool.gate.scenarios.NAME]\nrun = "goldens/scenarios.py:NAME"'
 

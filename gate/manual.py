@@ -62,3 +62,11 @@ Examples:
   gate bench musgd-step --pairs 20 --markdown docs/speed.md
   gate bench musgd-step --fail-slower    in CI: exit 1 where an arm is slower
 """
+
+CHECK = """\b
+Examples:
+  gate check                             what this branch and the work tree changed
+  gate check --since HEAD~1 --explain    the last commit, and why each test was taken
+  gate check --torch 2.9.1 --all         every test under another torch
+  gate check --junit check.xml --json check.json
+"""

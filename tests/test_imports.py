@@ -19,7 +19,7 @@ STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 ALLOWED = {
     "golden": {"torch", "numpy", "safetensors", "xxhash", "tomli", "lightning"},
     "musgd": {"torch"},
-    "gate": {"golden", "numpy", "click", "rich", "deepdiff", "uv", "tomli", "coverage", "libcst"},
+    "gate": {"golden", "numpy", "click", "rich", "deepdiff", "uv", "tomli", "coverage", "libcst", "pytest"},
     "detector": {"musgd", "golden", "torch", "numpy", "lightning", "jsonargparse", "pycocotools", "PIL", "matplotlib"},
 }
 # A library that one module alone may know.
