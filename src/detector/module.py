@@ -1,0 +1,165 @@
+"""The training: what Lightning's Trainer runs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.utilities import rank_zero_info
+from torch import Tensor
+
+from detector.augment import Batch
+from detector.average import Average
+from detector.data import CocoData
+from detector.loss import detection_loss
+from detector.model import Network, Output
+from detector.schedule import Plan, Schedule
+from detector.score import Found, average_precision, candidates, found
+from musgd import MuSGD, param_groups
+
+FLAGS = ("capture_orthogonalization", "capture_updates")
+
+
+class Detector(pl.LightningModule):
+    """A detector and how it is trained: by MuSGD, with warm-up, half a cosine and an average of its weights.
+
+    Args:
+        names: of the classes.
+        size: side of the images in pixels, a multiple of 32.
+        width: factor on the channels, 1 for the nano network.
+        lr: highest learning rate.
+        momentum: after the warm-up.
+        weight_decay: of the weights that are matrices or kernels.
+        warmup: part of the training in which learning rate and momentum rise.
+        floor: the last learning rate, as a part of the highest.
+        decay: of the average.
+        capture_orthogonalization: record and replay the optimizer's orthogonalisation, on CUDA, with the same bits.
+        capture_updates: record and replay all that the optimizer does before it writes the weights.
+        on_fallback: "warn", or "raise" where a step cannot be replayed.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        size: int = 640,
+        width: float = 1.0,
+        lr: float = 0.02,
+        momentum: float = 0.9,
+        weight_decay: float = 5e-4,
+        warmup: float = 0.05,
+        floor: float = 0.02,
+        decay: float = 0.998,
+        capture_orthogonalization: bool = False,
+        capture_updates: bool = False,
+        on_fallback: Literal["warn", "raise"] = "warn",
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.names, self.size = names, size
+        self.network = Network(len(names), width)
+        self.average = Average(self.network, decay)
+        self._results: dict[int, list[Found]] = {}
+
+    def forward(self, images: Tensor) -> Output:
+        """What the averaged network says of images (B, 3, S, S), float in 0 to 1."""
+        output: Output = self.average.network(images)
+        return output
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch, 0-d."""
+        loss = detection_loss(self.network(batch.images), batch.boxes, batch.labels)
+        self.log("train/loss", loss.total.detach(), prog_bar=True)
+        self.log("train/classes", loss.classes.detach())
+        self.log("train/boxes", loss.boxes.detach())
+        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
+        return loss.total
+
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """The optimizer's step, and the average's."""
+        super().optimizer_step(*args, **kwargs)
+        self.average.update(self.network, self.trainer.global_step + 1)
+
+    def configure_optimizers(self) -> Any:
+        """MuSGD over the network's hybrid and plain groups, and its schedule."""
+        options = self.hparams
+        flags: dict[str, Any] = {flag: options[flag] and self._possible() for flag in FLAGS}
+        optimizer = MuSGD(
+            param_groups(self.network, weight_decay=options["weight_decay"]),
+            lr=options["lr"],
+            momentum=options["momentum"],
+            nesterov=True,
+            on_fallback=options["on_fallback"],
+            **flags,
+        )
+        steps = self._steps()
+        momentum = (min(0.8, options["momentum"]), options["momentum"])
+        plan = Plan(steps, max(1, round(options["warmup"] * steps)), options["floor"], momentum)
+        return [optimizer], [{"scheduler": Schedule(optimizer, plan), "interval": "step"}]
+
+    def on_fit_start(self) -> None:
+        """Says of each replay flag whether it is active, and why not."""
+        for flag in FLAGS:
+            rank_zero_info(f"{flag}: {self._activity() if self.hparams[flag] else 'off'}")
+
+    def on_train_end(self) -> None:
+        """Says what came of replay, where it was asked for and possible."""
+        optimizer = self.trainer.optimizers[0]
+        if isinstance(optimizer, MuSGD) and self.device.type == "cuda" and any(self.hparams[flag] for flag in FLAGS):
+            for status in optimizer.replay_status():
+                counts = f"{status.recordings} recorded, {status.replays} replayed, {status.fallbacks} fell back"
+                rank_zero_info(f"group {status.group} ({status.dtype}): {counts}{f', the last: {status.reason}' if status.reason else ''}")
+
+    def on_validation_epoch_start(self) -> None:
+        """Forgets what was found before."""
+        self._results = {}
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Keeps what is found on a batch."""
+        best = candidates(self(batch.images))
+        numbers, *parts = (part.cpu() for part in (batch.keys[:, 2], *best))
+        for number, scores, labels, boxes in zip(numbers.tolist(), *parts, strict=True):
+            picture = self._data().sets["val"].pictures[number]
+            self._results[picture.id] = found(scores, labels, boxes, picture.size, self.size)
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs mean average precision over all ranks' images."""
+        results = self._results
+        if self.trainer.world_size > 1:
+            shares: list[dict[int, list[Found]]] = [{}] * self.trainer.world_size
+            torch.distributed.all_gather_object(shares, results)
+            results = {key: several for share in shares for key, several in share.items()}
+        pictures = [picture for picture in self._data().sets["val"].pictures if picture.id in results]
+        for name, value in average_precision(pictures, self.names, results).items():
+            self.log(f"val/{name}", torch.tensor(value, device=self.device), prog_bar=True)
+
+    def _data(self) -> CocoData:
+        data = self.trainer.datamodule  # type: ignore[attr-defined]  # an attribute that Trainer does not declare
+        assert isinstance(data, CocoData)
+        return data
+
+    def _steps(self) -> int:
+        """Optimizer steps of the whole training."""
+        trainer = self.trainer
+        if trainer.max_steps > 0:
+            return trainer.max_steps
+        if not trainer.max_epochs or trainer.max_epochs < 0:
+            raise ValueError("The schedule needs an end: give --trainer.max_epochs or --trainer.max_steps")
+        return max(1, trainer.max_epochs * self._data().epoch(trainer.accumulate_grad_batches, trainer.limit_train_batches))
+
+    def _possible(self) -> bool:
+        """Whether the optimizer is to try: elsewhere than on CUDA it cannot, which is an error where fallbacks are errors."""
+        return self.trainer.strategy.root_device.type == "cuda" or self.hparams["on_fallback"] == "raise"
+
+    def _activity(self) -> str:
+        """Whether replay is at work on this device, and what it shares the step with."""
+        if self.device.type != "cuda":
+            return "not active (no CUDA device)"
+        beside = []
+        if self.trainer.scaler is not None:
+            beside.append("the GradScaler unscales before it, and steps that it skips are not replayed")
+        if self.trainer.accumulate_grad_batches > 1:
+            beside.append(f"a step every {self.trainer.accumulate_grad_batches} batches")
+        if self.trainer.world_size > 1:
+            beside.append(f"each of {self.trainer.world_size} ranks replays its own, on gradients already summed")
+        return f"active ({'; '.join(beside)})" if beside else "active"

@@ -1,0 +1,115 @@
+"""From the network's output to boxes, and from boxes to COCO's mean average precision."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from detector.boxes import distinct
+from detector.cache import fit
+from detector.coco import Picture
+from detector.model import Output
+
+CANDIDATES, KEPT = 300, 100  # boxes an image: looked at, and left
+CLASH = 0.6  # overlap from which two boxes of a class are one
+
+
+@dataclass(frozen=True)
+class Found:
+    """A box in an image.
+
+    Attributes:
+        box: corners in pixels of the image itself, clipped to it.
+        label: of its class.
+        score: 0 to 1.
+    """
+
+    box: tuple[float, float, float, float]
+    label: int
+    score: float
+
+
+def candidates(output: Output) -> tuple[Tensor, Tensor, Tensor]:
+    """The best boxes of each image, best first: scores (B, K), labels (B, K), corners (B, K, 4)."""
+    scores = output.logits.float().sigmoid()
+    classes = scores.shape[-1]
+    best, place = scores.flatten(1).topk(min(CANDIDATES, scores[0].numel()), -1)
+    boxes = output.boxes.gather(1, (place // classes)[..., None].expand(-1, -1, 4))
+    return best, place % classes, boxes
+
+
+def found(scores: Tensor, labels: Tensor, boxes: Tensor, size: tuple[int, int], side: int) -> list[Found]:
+    """What is left of one image's candidates, in the image's own pixels.
+
+    Args:
+        scores: (K,), on the CPU as are the others, best first.
+        labels: (K,).
+        boxes: (K, 4), in pixels of the square.
+        size: width and height of the image.
+        side: of the square that it was brought to.
+    """
+    scale, left, above = fit(size, side)
+    kept = distinct(boxes, labels, CLASH)[:KEPT]
+    corners = (boxes[kept].double().numpy() - [left, above, left, above]) / scale
+    corners = corners.clip(0, [*size, *size])
+    rows = zip(corners.tolist(), labels[kept].tolist(), scores[kept].tolist(), strict=True)
+    return [Found((x1, y1, x2, y2), label, score) for (x1, y1, x2, y2), label, score in rows]
+
+
+def average_precision(pictures: list[Picture], names: list[str], results: dict[int, list[Found]]) -> dict[str, float]:
+    """COCO's mean average precision, over overlaps of 0.5 to 0.95 ("mAP") and at 0.5 ("mAP50"); 0 where nothing was found.
+
+    Args:
+        pictures: the truth.
+        names: of the classes.
+        results: what was found, by the images' ids.
+    """
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    rows = [
+        {"image_id": key, "category_id": one.label, "bbox": _extent(one.box), "score": one.score}
+        for key, several in results.items()
+        for one in several
+    ]
+    if not rows:
+        return {"mAP": 0.0, "mAP50": 0.0}
+    with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
+        truth = COCO()
+        truth.dataset = _dataset(pictures, names)
+        truth.createIndex()
+        judge = COCOeval(truth, truth.loadRes(rows), "bbox")
+        judge.evaluate()
+        judge.accumulate()
+        judge.summarize()
+    return {"mAP": max(0.0, float(judge.stats[0])), "mAP50": max(0.0, float(judge.stats[1]))}
+
+
+def _dataset(pictures: list[Picture], names: list[str]) -> dict[str, Any]:
+    """The truth as COCO has it; a category's id is its label."""
+    annotations: list[dict[str, Any]] = []
+    for picture in pictures:
+        for box, label, crowd in zip(picture.boxes, picture.labels, picture.crowds, strict=True):
+            extent = _extent(box.tolist())
+            entry = {
+                "image_id": picture.id,
+                "category_id": int(label),
+                "bbox": extent,
+                "area": extent[2] * extent[3],
+                "iscrowd": int(crowd),
+            }
+            annotations.append({**entry, "id": len(annotations) + 1})
+    images = [{"id": picture.id, "width": picture.size[0], "height": picture.size[1]} for picture in pictures]
+    categories = [{"id": i, "name": name} for i, name in enumerate(names)]
+    return {"info": {}, "images": images, "annotations": annotations, "categories": categories}
+
+
+def _extent(box: Any) -> list[float]:
+    """Corner, width, height, of corners."""
+    x1, y1, x2, y2 = np.asarray(box, np.float64).tolist()
+    return [x1, y1, x2 - x1, y2 - y1]

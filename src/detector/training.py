@@ -1,0 +1,62 @@
+"""Lightning's command line, set up for the detector: what a fit logs, saves and draws."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+
+from detector.data import CocoData
+from detector.module import Detector
+from detector.plots import Curves
+
+DEFAULTS = {
+    "default_root_dir": "runs",
+    "max_epochs": 10,
+    "gradient_clip_val": 10.0,
+    "log_every_n_steps": 1,
+    "use_distributed_sampler": False,  # the data set shares its images out itself
+    "num_sanity_val_steps": 0,
+}
+
+
+class Command(LightningCLI):
+    """Links what the module must know of the data, and adds checkpoints, logs and curves."""
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """The best checkpoint by mAP, and the last one."""
+        parser.link_arguments("data.size", "model.size")
+        parser.link_arguments("data.names", "model.names", apply_on="instantiate")
+        parser.add_lightning_class_args(ModelCheckpoint, "best")
+        parser.add_lightning_class_args(ModelCheckpoint, "last")
+        best = {"best.filename": "best", "best.monitor": "val/mAP", "best.mode": "max"}
+        parser.set_defaults({**best, "last.filename": "last", "best.enable_version_counter": False, "last.enable_version_counter": False})
+
+    def instantiate_trainer(self, **options: Any) -> Trainer:
+        """The Trainer, with a CSV and a TensorBoard log where none is asked for."""
+        config = self._get(self.config_init, "trainer")
+        if config.get("logger") in (None, True):
+            table = CSVLogger(config["default_root_dir"], "detector")
+            board = TensorBoardLogger(config["default_root_dir"], "detector", version=table.version)
+            options["logger"] = [table, board]
+        return super().instantiate_trainer(**options)
+
+
+def run(arguments: list[str]) -> Command:
+    """Parses and runs a subcommand: fit, validate.
+
+    Raises:
+        DataError: what is wrong with the data.
+    """
+    return Command(
+        Detector,
+        CocoData,
+        args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
+        seed_everything_default=0,
+        trainer_defaults={**DEFAULTS, "callbacks": [Curves()]},
+        save_config_kwargs={"overwrite": True},
+    )
