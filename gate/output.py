@@ -126,15 +126,16 @@ class Target:
             if path.exists() and not path.is_file():  # a pipe or a device, which must not be replaced
                 path.write_text(text, encoding="utf-8")
             else:
-                _replace(path.resolve(), text)
+                replace(path.resolve(), text)
         except OSError as error:
             raise StoreError.of(error, path) from error
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
+    """Writes a file whole or not at all; bytes that came in as surrogates go out as they were. Raises OSError."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(text, encoding="utf-8")
+        aside.write_bytes(text.encode("utf-8", "surrogateescape"))
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -1,0 +1,94 @@
+"""Figures of checks in documents: `<!-- gate: cpu/tests.passed -->169<!-- /gate -->`, and numbers that should stand so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gate.claims.issue import Issue, Weight
+from gate.claims.prose import line_of, without_code
+from gate.claims.witnesses import Witnesses
+from golden.keys import nearest
+
+_MARK = re.compile(r"<!--\s*gate:\s*(?P<name>[^\s>]*)\s*-->(?P<text>[^<]*)<!--\s*/gate\s*-->")
+_HALF = re.compile(r"<!--\s*(?:gate:|/gate)[^>]*-->")
+_NAME = re.compile(r"(?P<hardware>[^/\s]+)(?:/torch-(?P<torch>[^/\s]+))?/(?P<check>\w+)\.(?P<field>\w+)")
+_COUNT = re.compile(
+    r"(?<![\w.,+/-])(?P<count>\d{1,3}(?:,\d{3})+|\d+)\s+(?:[a-z]+(?:-[a-z]+)*\s+){0,2}(?:checks?|tests?|goldens?|mutants?)\b(?!/)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure between markers.
+
+    Attributes:
+        name: "cpu/tests.passed": hardware, perhaps `torch-VERSION`, then the check and a field of its counts.
+        text: what the document says.
+        start, end: where that stands.
+        line: from 1.
+    """
+
+    name: str
+    text: str
+    start: int
+    end: int
+    line: int
+
+
+def figures(text: str) -> list[Figure]:
+    """The figures of a document, those in code left out."""
+    found = _MARK.finditer(without_code(text))
+    return [Figure(mark["name"], mark["text"].strip(), *mark.span("text"), line_of(text, mark.start())) for mark in found]
+
+
+def judged(file: str, text: str, witnesses: Witnesses) -> Iterator[Issue]:
+    """What is wrong with the figures of a document."""
+    for figure in figures(text):
+        value = _value(figure, witnesses)
+        if isinstance(value, Issue):
+            yield Issue(value.weight, file, figure.line, value.message, value.hardware)
+        elif figure.text.replace(",", "") != str(value):
+            told = f"{figure.name} is {value} in the evidence, and {figure.text or 'nothing'} here. Refresh it: gate status --write"
+            yield Issue(Weight.CLAIM, file, figure.line, told)
+    rest = _MARK.sub(lambda mark: re.sub(r"[^\n]", " ", mark[0]), without_code(text))
+    for half in _HALF.finditer(rest):
+        told = f"{half[0]} has no other half. Write <!-- gate: NAME -->FIGURE<!-- /gate -->, the figure without markup"
+        yield Issue(Weight.CLAIM, file, line_of(text, half.start()), told)
+
+
+def unmarked(file: str, text: str) -> Iterator[Issue]:
+    """Numbers outside markers that look like counts of checks, tests, goldens or mutants: nothing keeps them true."""
+    prose = _HALF.sub(lambda half: " " * len(half[0]), _MARK.sub(lambda mark: re.sub(r"[^\n]", " ", mark[0]), without_code(text)))
+    for count in _COUNT.finditer(prose):
+        told = f'"{" ".join(count[0].split())}" looks like a count of checks, which goes stale. Mark it, or leave it out'
+        yield Issue(Weight.WARNING, file, line_of(text, count.start()), told)
+
+
+def refreshed(text: str, witnesses: Witnesses) -> str:
+    """A document with every figure as the evidence says; those that it says nothing of stay."""
+    for figure in reversed(figures(text)):
+        value = _value(figure, witnesses)
+        if isinstance(value, int):
+            told = f"{value:,}" if "," in figure.text else str(value)
+            if figure.text.replace(",", "") != str(value):
+                text = text[: figure.start] + told + text[figure.end :]
+    return text
+
+
+def _value(figure: Figure, witnesses: Witnesses) -> int | Issue:
+    name = _NAME.fullmatch(figure.name)
+    if name is None:
+        return Issue(
+            Weight.CLAIM, "", 0, f"{figure.name!r} names no figure. Write it as cpu/tests.passed or h200/torch-2.11.0/goldens.identical"
+        )
+    records = witnesses.of(name["check"], name["hardware"], name["torch"])
+    if not records:
+        told = f"{figure.name} cannot be told: there is no fresh evidence of {name['check']} on {name['hardware']}"
+        return Issue(Weight.UNJUDGED, "", 0, told, name["hardware"])
+    known = sorted({field for record in records for field in record.counts})
+    if name["field"] not in known:
+        return Issue(Weight.CLAIM, "", 0, f"the evidence has no figure {figure.name}, {nearest(name['field'], known)}")
+    return sum(record.counts.get(name["field"], 0) for record in records)

@@ -1,0 +1,184 @@
+"""Every claim of a project, held against its evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from gate.claims import figures, pages, promises
+from gate.claims.issue import Issue, Weight
+from gate.claims.outline import outline
+from gate.claims.witnesses import Witnesses
+from gate.config import Config
+from gate.errors import ConfigurationError, UsageError
+from gate.evidence.present import Present, is_document
+from gate.evidence.statement import Kind
+from gate.evidence.status import View
+from gate.output import replace
+from gate.verdict import Verdict, worst
+from golden.errors import StoreError
+from golden.keys import nearest, shown
+
+FORMAT = 1
+KEYS = ("promise", "work")
+_ROOT = re.compile(r'"([0-9a-f]{32})"')
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What was claimed, and what is wrong with it.
+
+    Attributes:
+        issues: in order of files and lines.
+        figures: how many figures stand between markers.
+        promises: how many sentences name who holds them.
+        allowed: hardware whose evidence may be missing.
+    """
+
+    issues: tuple[Issue, ...]
+    figures: int = 0
+    promises: int = 0
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a claim is wrong, 3 where a figure cannot be told, else 0."""
+        codes = {Weight.CLAIM: 1, Weight.UNJUDGED: Verdict.NOT_JUDGED.exit_code}
+        counting = [issue for issue in self.issues if issue.hardware is None or issue.hardware not in self.allowed]
+        return worst([0, *(codes.get(issue.weight, 0) for issue in counting)])
+
+    def count(self, weight: Weight) -> int:
+        """How many issues weigh so."""
+        return sum(issue.weight is weight for issue in self.issues)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as `--json` writes it."""
+        return {"figures": self.figures, "promises": self.promises, "issues": [issue.as_json() for issue in self.issues]}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where claims stand: `[tool.gate.claims]`.
+
+    Attributes:
+        promise: folders in which every public sentence that promises has to say who holds it.
+        work: the folder of pages that may say what a run covers.
+    """
+
+    promise: tuple[str, ...] = ()
+    work: str = "docs/work"
+
+    @classmethod
+    def of(cls, config: Config) -> Scope:
+        """As configured. Raises ConfigurationError naming the key."""
+        table, where = config.later.get("claims", {}), f"{config.file}: [tool.gate.claims]"
+        if not isinstance(table, Mapping):
+            raise ConfigurationError(f"{where} is {shown(table)}, but has to be a table.")
+        for key in table:
+            if key not in KEYS:
+                raise ConfigurationError(f"{where}: unknown key {key!r}, {nearest(key, list(KEYS))}")
+        folders, work = table.get("promise", []), table.get("work", cls.work)
+        if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
+            raise ConfigurationError(f'{where} promise = {shown(folders)}: has to be a list of folders, such as ["src/toy"].')
+        for folder in folders:
+            if not (config.root / folder).is_dir():
+                raise ConfigurationError(f"{where} promise names {folder!r}, and there is no such folder.")
+        if not isinstance(work, str):
+            raise ConfigurationError(f"{where} work = {shown(work)}: has to be a folder.")
+        return cls(tuple(folders), work)
+
+
+def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, ...] = ()) -> Claims:
+    """Judges every claim of a project.
+
+    Args:
+        view: the project and its evidence.
+        since: ids of the commits that a record of a change alone may have begun with.
+        allowed: hardware whose evidence may be missing.
+
+    Raises:
+        ConfigurationError: [tool.gate.claims] is wrong.
+    """
+    scope, present = Scope.of(view.config), view.here.present
+    witnesses = Witnesses(view.archive.records, view.here, since)
+    told = list(_promises(present, scope))
+    outlines = {path: outline(text) for path, text in _texts(present, _tests(told))}
+    subjects = (subject for filed in view.archive.records for subject in filed.record.subjects)
+    read = {subject.name for subject in subjects if subject.kind is Kind.FILE}
+    issues: list[Issue] = []
+    marked = 0
+    for file, text in _texts(present, filter(is_document, present.files)):
+        marked += len(figures.figures(text))
+        issues += figures.judged(file, text, witnesses)
+        if not _is_history(file):
+            issues += figures.unmarked(file, text)
+        if PurePosixPath(file).is_relative_to(scope.work):
+            issues += pages.judged(file, text, view.config.root, lambda path: path.endswith(".py") or path in read, partial(_digests, view))
+    for promise in told:
+        issues += promises.judged(promise, outlines, witnesses) if promise.tests else [promises.untold(promise)]
+    held = sum(bool(promise.tests) for promise in told)
+    return Claims(tuple(sorted(issues, key=lambda issue: (issue.file, issue.line))), marked, held, allowed)
+
+
+def refresh(view: View) -> list[str]:
+    """Writes every figure of a document as the evidence says.
+
+    Returns:
+        The documents that changed.
+
+    Raises:
+        StoreError: the disk or its permissions; each document is whole.
+    """
+    witnesses = Witnesses(view.archive.records, view.here)
+    changed = []
+    for file, text in _texts(view.here.present, filter(is_document, view.here.present.files)):
+        new = figures.refreshed(text, witnesses)
+        if new != text:
+            path = view.config.root / file
+            try:
+                replace(path.resolve(), new)
+            except OSError as error:
+                raise StoreError.of(error, path) from error
+            changed.append(file)
+    return changed
+
+
+def _promises(present: Present, scope: Scope) -> Iterator[promises.Promise]:
+    """All sentences that have to name who holds them, or do."""
+    sources = [path for path in present.files if path.endswith(".py") and any(PurePosixPath(path).is_relative_to(f) for f in scope.promise)]
+    for file, text in _texts(present, sources):
+        try:
+            yield from promises.of_source(file, text)
+        except SyntaxError as error:
+            raise UsageError(f"{file}:{error.lineno}: does not parse: {error.msg}. Correct that line.") from None
+    documents = [path for path in present.files if is_document(path) and "/" not in path]
+    for file, text in _texts(present, documents):
+        yield from promises.of_document(file, text)
+
+
+def _tests(told: list[promises.Promise]) -> set[str]:
+    return {test.partition("::")[0] for promise in told for test in promise.tests}
+
+
+def _texts(present: Present, paths: Any) -> Iterator[tuple[str, str]]:
+    """Files that can be read as text, with their text; line ends as they are."""
+    for path in paths:
+        file: Path = present.config.root / path
+        if file.is_file():
+            yield path, file.read_bytes().decode("utf-8", errors="surrogateescape")
+
+
+def _is_history(file: str) -> bool:
+    return PurePosixPath(file).stem.upper() in ("CHANGELOG", "CHANGES", "HISTORY")
+
+
+def _digests(view: View) -> frozenset[str]:
+    present = view.here.present
+    subjects = (subject.digest for filed in view.archive.records for subject in filed.record.subjects)
+    contents = filter(None, map(present.digest, present.files))
+    manifests = (text for _, text in _texts(present, (path for path in present.files if path.endswith("/manifest.json"))))
+    return frozenset((*subjects, *contents, *(root for text in manifests for root in _ROOT.findall(text))))

@@ -1,0 +1,155 @@
+"""The trailers of a range of commits, and the log of provenance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gate import git
+from gate.claims.outline import outline
+from gate.config import Config
+from gate.errors import BaselineFailed, UsageError
+from gate.trailers import log, verdicts
+from gate.trailers.message import Message, changing, messages
+from gate.trailers.rule import Rule
+from gate.trailers.verdicts import Known
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong: where (a commit, or a file with its line), and what."""
+
+    where: str
+    told: str
+
+    @property
+    def text(self) -> str:
+        """On one line."""
+        return f"{self.where}: trailer: {self.told}"
+
+    def as_json(self) -> dict[str, Any]:
+        """As `--json` writes it."""
+        return {"where": self.where, "message": self.told}
+
+
+@dataclass(frozen=True)
+class Trailers:
+    """What `[tool.gate.trailers]` finds.
+
+    Attributes:
+        faults: in order of commits, those of the log last.
+        commits: how many had to carry trailers.
+    """
+
+    faults: tuple[Fault, ...]
+    commits: int
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something is wrong."""
+        return 1 if self.faults else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as `--json` writes it."""
+        return {"commits": self.commits, "faults": [fault.as_json() for fault in self.faults]}
+
+
+def review(config: Config, rule: Rule, since: str | None) -> Trailers:
+    """Holds commits to a rule.
+
+    A test that a commit names has to exist now where `since` is given, for what lands is the whole range. Without it, a commit of long ago
+    is not blamed for a test that was renamed after it: the test has to exist now, or at that commit. So it is with pages.
+
+    Args:
+        config: the project's.
+        rule: what commits have to say.
+        since: the commit before the first one; None takes the rule's own, and all commits without one.
+
+    Raises:
+        UsageError: there is no such commit.
+        BaselineFailed: git cannot tell.
+    """
+    start = since or rule.since
+    revisions = f"{_resolved(config, start)}..HEAD" if start else "HEAD"
+    bound = changing(config.root, revisions, rule.paths)
+    tree = _Tree(config, rule, strict=since is not None)
+    known = Known(tree.has_test, tree.has_page, tree.sources)
+    faults = [
+        Fault(f"commit {message.title}", told)
+        for message in messages(config.root, revisions)
+        for told in verdicts.wrong(message, rule, message.id in bound, known)
+    ]
+    return Trailers((*faults, *_log_faults(config, rule)), len(bound))
+
+
+def _resolved(config: Config, revision: str) -> str:
+    try:
+        return git.run(config.root, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}").decode().strip()
+    except BaselineFailed:
+        raise UsageError(f"{revision}: git knows no such commit. Name one of git log, or fetch it first.") from None
+
+
+def _log_faults(config: Config, rule: Rule) -> Iterator[Fault]:
+    path = config.root / rule.provenance
+    if not any(name.casefold() == "provenance" for name in rule.required):
+        return
+    if not path.is_file():
+        yield Fault(rule.provenance, "there is no such log, and commits have to name what stands in it")
+        return
+    used: dict[str, tuple[str, str]] = {}
+    for message in messages(config.root, "HEAD"):
+        for name in _names(message):
+            used[name] = min(used.get(name, ("9999", "")), (message.date, message.title))
+    for line, told in log.wrong(path.read_text(encoding="utf-8", errors="replace"), used):
+        yield Fault(f"{rule.provenance}:{line}", told)
+
+
+def _names(message: Message) -> list[str]:
+    return [name.strip() for value in message.values("Provenance") for name in value.split(",")]
+
+
+class _Tree:
+    """What there is to name, in the work tree and, unless strict, at a commit."""
+
+    def __init__(self, config: Config, rule: Rule, *, strict: bool) -> None:
+        self._root, self._rule, self._strict = config.root, rule, strict
+        self._outlines: dict[tuple[str, str], frozenset[str]] = {}
+
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """Ids in the log."""
+        path = self._root / self._rule.provenance
+        return (
+            frozenset(entry.id for entry in log.entries(path.read_text(encoding="utf-8", errors="replace")))
+            if path.is_file()
+            else frozenset()
+        )
+
+    def has_test(self, commit: str, file: str, name: str) -> bool:
+        """Whether a test exists."""
+        return any(name in self._outline(place, file) for place in self._places(commit))
+
+    def has_page(self, commit: str, name: str) -> bool:
+        """Whether a page of work exists."""
+        return any(self._read(place, f"{self._rule.work}/{name}.md") is not None for place in self._places(commit))
+
+    def _places(self, commit: str) -> list[str]:
+        return [""] if self._strict else ["", commit]
+
+    def _outline(self, place: str, file: str) -> frozenset[str]:
+        if (place, file) not in self._outlines:
+            self._outlines[place, file] = outline(self._read(place, file) or "")
+        return self._outlines[place, file]
+
+    def _read(self, place: str, file: str) -> str | None:
+        path: Path = self._root / file
+        if not place:
+            return path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else None
+        try:
+            return os.fsdecode(git.run(self._root, "show", f"{place}:./{file}"))
+        except BaselineFailed:
+            return None

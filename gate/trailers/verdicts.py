@@ -1,0 +1,92 @@
+"""What is wrong with the trailers of one commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gate.trailers.message import Message
+from gate.trailers.rule import GOLDEN_CHANGE, Rule
+from golden.keys import nearest
+
+NONE = "none"
+_TEST = re.compile(r"(?P<file>[^\s:]+\.py)::(?P<name>.*\S)")
+_IDENTIFIER = re.compile(r"[A-Za-z]+\d+")
+_PAGE = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What trailers may name.
+
+    Attributes:
+        has_test: whether a test exists, by the commit that names it, its file and its name there.
+        has_page: whether a page of work exists, by the commit and its name.
+        sources: ids of the log of provenance.
+    """
+
+    has_test: Callable[[str, str, str], bool]
+    has_page: Callable[[str, str], bool]
+    sources: frozenset[str]
+
+
+def wrong(message: Message, rule: Rule, bound: bool, known: Known) -> Iterator[str]:
+    """What is wrong, each as a sentence without its end.
+
+    Args:
+        message: the commit.
+        rule: what commits have to say.
+        bound: whether it changes a path of the rule, so that it has to carry every trailer.
+        known: what trailers may name.
+    """
+    hidden = message.hidden([*rule.required, GOLDEN_CHANGE] if bound else [GOLDEN_CHANGE])
+    for line in hidden:
+        why = "trailers are the last paragraph, with nothing else in it and no line of --- above"
+        yield f'"{line}" looks like a trailer, and git does not see it: {why}'
+    if not bound:
+        return
+    unknown = [trailer.key for trailer in message.trailers if not any(trailer.named(name) for name in rule.names)]
+    for key in rule.required:
+        if not message.values(key) and not any(line.casefold().startswith(key.casefold()) for line in hidden):
+            yield f"has no trailer {key}:"
+    for key in unknown:
+        yield f"unknown trailer {key!r}, {nearest(key, rule.names)}"
+    for trailer in message.trailers:
+        for check in (_empty, _gate, _work, _provenance):
+            told = check(message, trailer.key, trailer.value, known)
+            if told:
+                yield told
+                break
+
+
+def _empty(message: Message, key: str, value: str, known: Known) -> str | None:
+    return None if value else f"{key}: says nothing. Write {key}: {NONE} where there is none"
+
+
+def _gate(message: Message, key: str, value: str, known: Known) -> str | None:
+    if key.casefold() != "gate":
+        return None
+    test = _TEST.fullmatch(value)
+    if test is None:
+        return f"Gate: {value} is no test. Write it as tests/test_x.py::test_it, one trailer a test"
+    exists = known.has_test(message.id, test["file"], test["name"].partition("[")[0])
+    return None if exists else f"Gate: {value} does not exist"
+
+
+def _work(message: Message, key: str, value: str, known: Known) -> str | None:
+    if key.casefold() != "wp":
+        return None
+    if not _PAGE.fullmatch(value):
+        return f"WP: {value} is no page's name"
+    return None if known.has_page(message.id, value) else f"WP: there is no page {value}.md"
+
+
+def _provenance(message: Message, key: str, value: str, known: Known) -> str | None:
+    if key.casefold() != "provenance" or value.casefold() == NONE:
+        return None
+    names = [name.strip() for name in value.split(",")]
+    if not all(_IDENTIFIER.fullmatch(name) for name in names):
+        return f"Provenance: {value} is no list of ids. Write P1, P2, or {NONE}"
+    absent = [name for name in names if name not in known.sources]
+    return f"Provenance: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the log" if absent else None
