@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from pathlib import PurePosixPath
 
@@ -20,17 +21,27 @@ _ENVIRONMENT = {"setup.py", "setup.cfg", "tox.ini", "noxfile.py", "uv.lock", "po
 _SETTINGS = {"pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".coveragerc"}
 
 
+class Kind(Enum):
+    """What a unit is, and how much it says that one of them was checked."""
+
+    FUNCTION = 0
+    IMPORT = 1
+    OTHER = 2
+
+
 @dataclass(frozen=True)
 class Unit:
     """Something that changed, and what would check it.
 
     Attributes:
+        kind: a function's code, what a source runs at import, or anything else.
         title: for people.
         path: the file.
         lines: the statements that a passing test has to run; empty where a passing one of `tests` is enough.
         tests: ids of those that it touches.
     """
 
+    kind: Kind
     title: str
     path: str
     lines: int
@@ -112,14 +123,14 @@ class Chooser:
         if name == "conftest.py":
             folder = path.removesuffix("conftest.py")
             below = [key for key, item in self.items.items() if item.file.startswith(folder)]
-            self._unit(draft, change, f"{path} changed, which holds for all tests below it", below, readers)
+            self._unit(draft, change, f"{path} changed, which holds for all tests below it", below)
         elif any(item.file == path for item in self.items.values()):
             mine = [key for key, item in self.items.items() if item.file == path]
-            self._unit(draft, change, "its file changed", mine, readers)
+            self._unit(draft, change, "its file changed", mine)
             draft.take(self._importers(path) - set(mine), f"imports {path}, which changed")
         elif change.document:
             if readers:
-                self._unit(draft, change, f"reads {path}, which changed", readers, ())
+                self._unit(draft, change, f"reads {path}, which changed", readers)
         elif (
             name.lower() in _SETTINGS | _ENVIRONMENT or name.startswith("requirements") or "requirements" in PurePosixPath(path).parts[:-1]
         ):
@@ -127,24 +138,24 @@ class Chooser:
         elif PurePosixPath(path).suffix in _COMPILED_SUFFIXES:
             self._everything(draft, change, "compiled code says nothing of who runs it")
         elif change.python:
-            self._python(draft, change, readers)
+            self._python(draft, change)
         else:
             self._data(draft, change, readers)
 
-    def _python(self, draft: _Draft, change: Change, readers: set[str]) -> None:
+    def _python(self, draft: _Draft, change: Change) -> None:
         path = change.path
         found = parts(change)
         if found is None:
             touched = self._importers(path)
             what = "is gone" if change.new is None else "does not parse"
             draft.fall_back(f"{path} {what}: all tests that imported or ran something of it are taken")
-            self._unit(draft, change, f"imports {path}, which {what}", touched, readers)
+            self._unit(draft, change, f"imports {path}, which {what}", touched, Kind.IMPORT)
         for part in found or ():
-            self._part(draft, part, readers)
+            self._part(draft, part)
         if found is None or found:
             self._blind(draft, path)
 
-    def _part(self, draft: _Draft, part: Part, readers: Collection[str]) -> None:
+    def _part(self, draft: _Draft, part: Part) -> None:
         importers = self._importers(part.path)
         if part.name is None:
             reason, touched = f"imports {part.path}, whose lines {_at(part)} run at import" if part.lines else _gone(part), importers
@@ -156,7 +167,8 @@ class Chooser:
             reason, touched = self._runners(draft, part, importers)
             needed = part.lines
         draft.take(touched, reason)
-        draft.units.append(Unit(part.title, part.path, needed, frozenset({*touched, *readers})))
+        kind = Kind.IMPORT if part.name is None else Kind.FUNCTION
+        draft.units.append(Unit(kind, part.title, part.path, needed, frozenset(touched)))
 
     def _runners(self, draft: _Draft, part: Part, importers: set[str]) -> tuple[str, set[str]]:
         found = self._where(lambda known: known.lines.get(part.path, 0) & part.lines)
@@ -182,15 +194,15 @@ class Chooser:
         if started - readers:
             draft.fall_back(f"which processes of tests read {change.path} is not known: all tests that start some are taken")
         draft.take(started, f"starts processes, which may read {change.path}")
-        draft.units.append(Unit(change.path, change.path, 0, frozenset(readers | started)))
+        draft.units.append(Unit(Kind.OTHER, change.path, change.path, 0, frozenset(readers | started)))
 
     def _everything(self, draft: _Draft, change: Change, why: str) -> None:
         draft.fall_back(f"{change.path} changed, and {why}: all tests are taken")
-        self._unit(draft, change, f"{change.path} changed", self.items, ())
+        self._unit(draft, change, f"{change.path} changed", self.items)
 
-    def _unit(self, draft: _Draft, change: Change, reason: str, ids: Collection[str], readers: Collection[str]) -> None:
+    def _unit(self, draft: _Draft, change: Change, reason: str, ids: Collection[str], kind: Kind = Kind.OTHER) -> None:
         draft.take(ids, reason)
-        draft.units.append(Unit(change.path, change.path, 0, frozenset({*ids, *readers})))
+        draft.units.append(Unit(kind, change.path, change.path, 0, frozenset(ids)))
 
     def _unknown(self, draft: _Draft) -> None:
         draft.take((key for key in self.items if key not in self.known), "nothing is known of it yet")
@@ -217,10 +229,28 @@ def _gone(part: Part) -> str:
     return f"imports {part.path}, where something that ran at import is gone"
 
 
-def unproven(units: Iterable[Unit], passed: Collection[str], known: Mapping[str, Known]) -> Iterator[Unit]:
-    """What changed and yet was run by no test that passed."""
-    for unit in units:
-        ran = (key for key in passed if key in known)
-        proven = any(known[key].lines.get(unit.path, 0) & unit.lines for key in ran) if unit.lines else not unit.tests.isdisjoint(passed)
-        if not proven:
-            yield unit
+def unproven(units: Iterable[Unit], ran: Collection[str], known: Mapping[str, Known]) -> list[Unit]:
+    """What changed and yet was run by no test of those that ran."""
+
+    def proven(unit: Unit) -> bool:
+        if unit.lines:
+            return any(known[key].lines.get(unit.path, 0) & unit.lines for key in ran if key in known)
+        return not unit.tests.isdisjoint(ran)
+
+    return [unit for unit in units if not proven(unit)]
+
+
+def nothing_checked(units: Collection[Unit], left: Collection[Unit]) -> bool:
+    """Whether nothing of what counts most was checked: of changed functions none was run, or of what runs at import, or of the rest.
+
+    That a new function's `def` was run by an import says nothing of the function.
+
+    Args:
+        units: what changed.
+        left: of that, what no test ran.
+    """
+    for kind in Kind:
+        of_kind = [unit for unit in units if unit.kind is kind]
+        if of_kind:
+            return all(unit in left for unit in of_kind)
+    return False

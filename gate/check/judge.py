@@ -6,12 +6,13 @@ import ast
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from gate import interpreter
 from gate.check import change, harvest, knowledge, named, setting, since
 from gate.check.change import Change
-from gate.check.choice import Choice, Chooser, unproven
+from gate.check.choice import Choice, Chooser, nothing_checked, unproven
 from gate.check.harvest import Item, Outcome
 from gate.check.knowledge import Knowledge
 from gate.check.named import Trailer
@@ -131,7 +132,11 @@ class Check:
             for change in self.matter.changes
             if change.path == "pyproject.toml" and setting.same_for_tests(change.old, change.new)
         }
-        return Chooser(items, known.tests, _reach(self.matter), quiet)
+        return Chooser(items, known.tests, self._reach, quiet)
+
+    @cached_property
+    def _reach(self) -> Reach:
+        return _reach(self.matter)
 
     def _is_quiet(self, known: Knowledge) -> bool:
         """Whether nothing changed that a test could notice, told before tests are collected."""
@@ -177,8 +182,8 @@ class Check:
         return ran, known
 
     def _judged(self, choice: Choice, items: Mapping[str, Item], ran: Mapping[str, Outcome], known: Knowledge) -> Checked:
-        passed = {key for key, outcome in ran.items() if outcome.status == "passed"}
-        untested = tuple(unit.title for unit in unproven(choice.units, passed, known.tests))
+        judged = {key for key, outcome in ran.items() if outcome.status in ("passed", "failed")}
+        left = unproven(choice.units, judged, known.tests)
         reasons = {**{key: ("it cannot be collected",) for key in ran if key not in items}, **choice.reasons}
         found = replace(
             self.plain,
@@ -186,15 +191,15 @@ class Check:
             total=len(items),
             fallback=choice.fallback,
             outcomes=ran,
-            untested=untested,
+            untested=tuple(unit.title for unit in left),
             subjects=self._subjects([key for key in ran if key in items], items, known),
         )
-        reason, message = self._doubt(found, len(choice.units))
+        reason, message = self._doubt(found, nothing_checked(choice.units, left))
         if found.having("failed"):
             return replace(found, verdict=Word.FAILED)
         return found if reason is None else replace(found, verdict=Word.NOT_JUDGED, reason=reason, message=message)
 
-    def _doubt(self, found: Checked, units: int) -> tuple[Reason | None, str]:
+    def _doubt(self, found: Checked, nothing: bool) -> tuple[Reason | None, str]:
         """Why tests of which none failed do not yet show that the change is right."""
         edited = _edited(self.session.root, self.matter.sources)
         unfinished = found.having("unfinished")
@@ -206,16 +211,15 @@ class Check:
             return Reason.NOTHING_CHECKED, "the project has no test, or its configuration selects none. Write one"
         if not found.having("passed"):
             return Reason.NOTHING_CHECKED, f"all {len(found.outcomes)} tests were skipped, which shows nothing. --json says why each was"
-        if units and len(found.untested) == units:
-            return Reason.NOTHING_CHECKED, f"no test that passed runs what changed: {found.untested[0]}{_more(found.untested)}. Write one"
+        if nothing:
+            return Reason.NOTHING_CHECKED, f"no test runs what changed: {found.untested[0]}{_more(found.untested)}. Write one"
         return None, ""
 
     def _subjects(self, ran: Iterable[str], items: Mapping[str, Item], known: Knowledge) -> dict[str, str]:
         """Digests of everything of the project that tests imported, ran or read, and of its configuration."""
-        reach = _reach(self.matter)
         paths = {"pyproject.toml"}
         for file in {items[key].file for key in ran}:
-            paths |= reach.of(file)
+            paths |= self._reach.of(file)
         for key in ran:
             test = known.tests.get(key)
             paths |= {*test.lines, *test.reads} if test else set()

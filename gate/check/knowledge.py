@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gate.check.lines import carried, hunks
+from gate.check.lines import Hunk, carried, hunks
+from gate.check.parts import heirs
 from golden.errors import StoreError
 
 FORMAT = 1
@@ -51,11 +54,11 @@ class Knowledge:
 
     def translated(self, sources: Mapping[str, str]) -> Knowledge:
         """The same of other contents: lines are followed to where they went. A file that is gone keeps its lines."""
-        changed = {path: hunks(text, sources[path]) for path, text in self.sources.items() if sources.get(path, text) != text}
+        changed = {path: _fate(text, sources[path]) for path, text in self.sources.items() if sources.get(path, text) != text}
 
         def follow(known: Known) -> Known:
             touched = changed.keys() & known.lines.keys()
-            lines = {path: carried(found, changed[path]) if path in touched else found for path, found in known.lines.items()}
+            lines = {path: carried(found, *changed[path]) if path in touched else found for path, found in known.lines.items()}
             return replace(known, lines=lines) if touched else known
 
         return Knowledge({**self.sources, **sources}, {key: follow(known) for key, known in self.tests.items()})
@@ -85,6 +88,12 @@ class Knowledge:
         )
 
 
+def _fate(old: str, new: str) -> tuple[tuple[Hunk, ...], list[tuple[int, int]]]:
+    """What became of a content's lines."""
+    differences = hunks(old, new)
+    return differences, heirs(old, new, differences)
+
+
 def load(folder: Path, name: str) -> Knowledge | None:
     """What was kept; None where there is nothing, or nothing that can be read."""
     try:
@@ -105,15 +114,29 @@ def keep(knowledge: Knowledge, folder: Path, name: str) -> None:
         StoreError: the disk or its permissions.
     """
     try:
-        digests = {path: _keep_source(folder, text) for path, text in sorted(knowledge.sources.items())}
-        paths: dict[str, int] = {}
-        masks: dict[str, int] = {}
-        tests = {key: _facts(known, paths, masks) for key, known in knowledge.tests.items()}
-        document = {"format": FORMAT, "sources": digests, "paths": list(paths), "lines": list(masks), "tests": tests}
-        _replace(folder / f"{name}.json", json.dumps(document, separators=(",", ":")))
-        _prune(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            _write(knowledge, folder, name)
     except OSError as error:
         raise StoreError.of(error, folder) from error
+
+
+def _write(knowledge: Knowledge, folder: Path, name: str) -> None:
+    digests = {path: _keep_source(folder, text) for path, text in sorted(knowledge.sources.items())}
+    paths: dict[str, int] = {}
+    masks: dict[str, int] = {}
+    tests = {key: _facts(known, paths, masks) for key, known in knowledge.tests.items()}
+    document = {"format": FORMAT, "sources": digests, "paths": list(paths), "lines": list(masks), "tests": tests}
+    _replace(folder / f"{name}.json", json.dumps(document, separators=(",", ":")))
+    _prune(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One at a time: another one's contents must not be pruned before what speaks of them is there."""
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _facts(known: Known, paths: dict[str, int], masks: dict[str, int]) -> dict[str, Any]:
@@ -163,6 +186,7 @@ def _prune(folder: Path) -> None:
     spoken = set()
     for file in folder.glob("*.json"):
         spoken |= set(json.loads(file.read_text(encoding="utf-8")).get("sources", {}).values())
-    for path in (folder / "sources").iterdir():
+    sources = folder / "sources"
+    for path in sources.iterdir() if sources.is_dir() else ():
         if path.name not in spoken and not path.name.endswith(f".{os.getpid()}"):
             path.unlink(missing_ok=True)

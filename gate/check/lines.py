@@ -51,21 +51,22 @@ def numbers(found: int) -> Iterator[int]:
         found ^= lowest
 
 
-def carried(found: int, differences: Iterable[Hunk]) -> int:
+def carried(found: int, differences: Iterable[Hunk], heirs: Iterable[tuple[int, int]]) -> int:
     """Which lines of a new content those who ran `found` of the old one have to be taken to run.
 
-    Lines that stayed are followed to where they stand now. Who ran a line that was replaced, or the line before or after it, is taken to
-    run all that stands in its place; where nothing does, the lines around the gap.
+    Lines that stayed are followed to where they stand now.
+
+    Args:
+        found: lines of the old content.
+        differences: what became of it.
+        heirs: sets of old lines, each with the new lines that whoever ran one of them is taken to run.
     """
     result, start, shift = 0, 0, 0
     for hunk in differences:
         result |= _moved(found & stretch(range(start, hunk.old.start)), shift)
-        around = stretch(range(max(hunk.old.start - 1, 0), hunk.old.stop + 1))
-        if hunk.new:
-            result |= stretch(hunk.new) if found & around else 0
-        elif found & stretch(hunk.old):
-            result |= stretch(range(max(hunk.new.start - 1, 1), hunk.new.start + 1))
         start, shift = hunk.old.stop, hunk.new.stop - hunk.old.stop
+    for old, new in heirs:
+        result |= new if found & old else 0
     return result | _moved(found >> start << start, shift)
 
 

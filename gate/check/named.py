@@ -91,5 +91,10 @@ def _split(value: str) -> Iterator[str]:
 
 
 def _matching(name: str, ids: Collection[str]) -> list[str]:
+    """The tests of a name; pytest writes what is not ASCII in parameters as escapes, people may write it as it is."""
+    return _beginning(name, ids) or _beginning(name.encode("unicode_escape").decode(), ids)
+
+
+def _beginning(name: str, ids: Collection[str]) -> list[str]:
     beginnings = (f"{name}::", f"{name}[", f"{name.rstrip('/')}/")
     return [key for key in ids if key == name or key.startswith(beginnings)]

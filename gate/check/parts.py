@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -50,6 +51,27 @@ def parts(change: Change) -> list[Part] | None:
     if change.old is not None and new.same(old):
         return []
     return _parts(change.path, new, hunks(text(change.old or b""), text(change.new)), old)
+
+
+def heirs(old: str, new: str, differences: Iterable[Hunk]) -> list[tuple[int, int]]:
+    """What ran old lines of a function is taken to run the new ones that stand in their place, or beside them, in the same function.
+
+    Returns:
+        Pairs of sets: old lines, new lines. Without an outline of both the function does not count.
+    """
+    before, after = Outline.of(old), Outline.of(new)
+
+    def owned(outline: Outline | None, lines: range) -> Lines:
+        if before and after and outline:
+            return _owned(outline, lines)
+        return {None: stretch(lines)} if lines else {}
+
+    found = []
+    for hunk in differences:
+        left = owned(before, range(max(hunk.old.start - 1, 1), hunk.old.stop + 1))
+        right = owned(after, hunk.new if hunk.new else range(max(hunk.new.start - 1, 1), hunk.new.start + 1))
+        found += [(lines, right[name]) for name, lines in left.items() if name in right]
+    return found
 
 
 def text(content: bytes) -> str:

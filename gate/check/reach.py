@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 _DYNAMIC = {"import_module", "__import__", "run_module", "run_path", "find_spec", "spec_from_file_location"}
 _DOTTED = re.compile(r"\.*[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_SCRIPT = re.compile(r"(?:[^\s\"']*/)?(\w+\.py)(?::\w+)?")
+_SCRIPT = re.compile(r"((?:[^\s\"']*/)?(\w+\.py))(?::\w+)?")
 _COMMON = {"__init__.py", "conftest.py", "setup.py"}
 
 
@@ -81,8 +81,12 @@ class Reach:
     def _text(self, path: str, text: str, dynamic: bool) -> Iterator[str]:
         """Files that a string may stand for: a script's name, or, where modules are imported by name, a module's."""
         script = _SCRIPT.fullmatch(text)
-        if script and script[1] not in _COMMON:
-            yield from self._scripts.get(script[1], ())
+        if script and script[2] not in _COMMON:
+            # With folders it is a path's end; a bare name stands for a file beside the one that names it, or below that.
+            place = "" if "/" in script[1] else f"{PurePosixPath(path).parent.as_posix()}/".removeprefix("./")
+            yield from (
+                file for file in self._scripts.get(script[2], ()) if file.startswith(place) and f"/{file}".endswith(f"/{script[1]}")
+            )
         if not dynamic or not _DOTTED.fullmatch(text):
             return
         package = ".".join(PurePosixPath(path).parent.parts)

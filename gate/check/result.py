@@ -42,7 +42,7 @@ class Checked:
         total: how many tests the project has; None where nobody had to look.
         fallback: why more tests were taken than those that are known to be touched.
         outcomes: by id, how each test ended that ran. A first run, which learns what tests run, runs all of them.
-        untested: changed lines that no test that passed has run.
+        untested: what changed and was run by no test of those that ran.
         base: the commit that the tree was compared with; None where all tests were asked for.
         torch: its full version.
         hardware: the GPU's slug, or the CPU profile's.

@@ -20,7 +20,7 @@ def text(checked: Checked, *, explain: bool = False) -> str:
 def messages(checked: Checked) -> list[str]:
     """What standard error is to hold."""
     told = [f"fallback: {why}" for why in checked.fallback]
-    told += [f"untested: no test that passed has run {title}" for title in checked.untested]
+    told += [f"untested: no test has run {title}" for title in checked.untested]
     return [line for message in told for line in lines(message)]
 
 
