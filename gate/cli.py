@@ -290,6 +290,39 @@ def check_command(
     return _show("" if document.standard else wording.text(result, explain=explain), result.as_json(), where, result.exit_code)
 
 
+@cli.command("mutate", epilog=manual.MUTATE)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=_PATH)
+@click.option("--since", metavar="REV", help="Only lines that have changed since this revision.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Whose goldens are asked, and whether tests see CUDA.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="How many mutants at a time. Default: the CPU's cores; on CUDA one.")
+@click.option("--tests", multiple=True, metavar="PATH", help="Where to look for tests. Default: pytest's testpaths.")
+@click.option("--all-tests", is_flag=True, help="Ask tests too that do not import the mutated package.")
+@click.option("--operator", "names", multiple=True, metavar="NAME", help="Only this operator; may be given several times.")
+@click.option("--witnesses", type=click.Choice(["both", "first"]), default="both", help="Ask both, or stop at the first that notices.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="A sample of N mutants; the report says so.")
+@click.option("--seed", type=int, default=0, metavar="N", help="Of the sample.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="S", help="Seconds a run may take. Default: by what its tests take.")
+@click.option("--fresh", is_flag=True, help="Take nothing from earlier runs.")
+@click.option("--operators", is_flag=True, help="List the operators, and plant nothing.")
+@_json
+def mutate_command(
+    paths: tuple[Path, ...], since: str | None, device: str, jobs: int | None, tests: tuple[str, ...], all_tests: bool,
+    names: tuple[str, ...], witnesses: str, limit: int | None, seed: int, timeout: float | None, fresh: bool, operators: bool, target: str | None,
+) -> int:  # fmt: skip
+    """Plants faults in copies of the project: its tests and its goldens must notice. Exit code 1 where one survives."""
+    where = _checked(target)
+    from gate import mutate, progress
+    from gate.trial import Means
+
+    if operators:
+        return _show(mutate.operators_text(names), mutate.operators_json(names), where)
+    found = mutate.project(Path.cwd())
+    inside = tuple(mutate.inside(found.root, Path.cwd(), path) for path in paths)
+    asked = mutate.Asked(inside, since, device, names, tests, all_tests, witnesses == "both", limit, seed, timeout, fresh)
+    result = mutate.mutate(Means(found, None, jobs, progress.choose(sys.stderr)), asked)
+    return _show(result.text(), result.as_json(), where, result.exit_code)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The one door: runs a command and turns every error into a message and an exit code.
 

@@ -70,3 +70,15 @@ Examples:
   gate check --torch 2.9.1 --all         every test under another torch
   gate check --junit check.xml --json check.json
 """
+
+MUTATE = """\b
+Examples:
+  gate mutate --since HEAD~1             the lines that the last commit changed
+  gate mutate src/musgd/update.py        one file, every line
+  gate mutate src --witnesses first      faster: stop at the first that notices
+  gate mutate --operators                the kinds of faults, each with an example
+
+\b
+Pardon a fault that changes nothing, on its line or alone above it:
+  # gate: equivalent REASON
+"""

@@ -1,0 +1,143 @@
+"""Shows that the unmutated tree passes, twice, and learns from it which tests and scenarios run which lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gate.errors import BaselineFailed
+from gate.mutation.evidence import Goldens, Scene, Tests
+from gate.mutation.pool import Pool
+from gate.mutation.slot import Said, Slot
+from gate.mutation.suite import package
+from gate.trial import Trial
+from golden import manifest
+
+LONGEST = 1800.0  # seconds that one test file, or one scenario, may take unmutated
+
+
+def tests(pool: Pool, files: Sequence[str], targets: Sequence[str], tell: Callable[[str], None]) -> Tests:
+    """Runs test files twice, first with coverage.
+
+    Raises:
+        BaselineFailed: a test fails both times, or a file cannot be collected.
+    """
+
+    def measure(slot: Slot, file: str) -> Said:
+        tell(f"tests with coverage: {file}")
+        said = slot.run_tests([file], [], LONGEST, first=False, learn=True, coverage=True)
+        slot.tests.preload(said.answer.get("modules", ()))
+        _codes(pool, slot, file)
+        slot.copy.restore()
+        return said
+
+    def repeat(slot: Slot, file: str) -> Said:
+        tell(f"tests once more: {file}")
+        said = slot.run_tests([file], [], LONGEST, first=False, learn=True)
+        slot.copy.restore()
+        return said
+
+    once = pool.map(measure, files)
+    modules = list(dict.fromkeys(name for said in once for name in said.answer.get("modules", ())))
+    pool.each(lambda slot: _warm(pool, slot, modules))
+    twice = pool.map(repeat, files)
+    for file, said in zip(files, twice, strict=True):
+        if said.status in ("crashed", "timeout"):
+            raise BaselineFailed(f"The unmutated tests fail: {file}: {said.why}. Mend them first, or name others with --tests.")
+    passed = {test for said in once for test in said.answer.get("passed", ())}
+    again = {failure["test"]: failure["why"] for said in twice for failure in said.answer["failed"]}
+    for test in sorted(set(again) - passed):
+        raise BaselineFailed(f"The unmutated tests fail: {test}: {again[test]}. Mend them first, or name others with --tests.")
+    unstable = sorted(again)  # passed the first time; what coverage alone makes fail is a witness all the same
+    return _merged(files, once, twice, targets, unstable, modules)
+
+
+def _codes(pool: Pool, slot: Slot, file: str) -> None:
+    """Keeps what was compiled for this file, for the forks to come."""
+    made = slot.copy.scratch / "codes"
+    if made.is_file():
+        made.replace(pool.codes / file.replace("/", "-"))
+
+
+def _warm(pool: Pool, slot: Slot, modules: Sequence[str]) -> None:
+    slot.tests.preload(modules)
+    for file in sorted(pool.codes.iterdir()):
+        slot.tests.take(file)
+
+
+def _merged(
+    files: Sequence[str],
+    once: Sequence[Said],
+    twice: Sequence[Said],
+    targets: Sequence[str],
+    unstable: Sequence[str],
+    modules: Sequence[str],
+) -> Tests:
+    wanted = set(targets)
+    where: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    lines: dict[str, dict[str, list[str]]] = {}
+    for file, measured, plain in zip(files, once, twice, strict=True):
+        for test in plain.answer["passed"]:
+            if test not in unstable:
+                where[test] = file
+                seconds[test] = round(plain.answer["durations"].get(test, 0.0), 4)
+        found: Mapping[str, Any] = measured.answer.get("map", {"tests": [], "files": {}})
+        for source, by_line in found["files"].items():
+            if source in wanted:
+                there = lines.setdefault(source, {})
+                for line, places in by_line.items():
+                    there.setdefault(line, []).extend(file if place < 0 else found["tests"][place] for place in places)
+    skipped = sum(len(said.answer["skipped"]) for said in twice)
+    return Tests(where, seconds, lines, tuple(unstable), skipped, tuple(modules))
+
+
+def goldens(pool: Pool, trials: Sequence[Trial], targets: Sequence[str], left_out: Sequence[str], tell: Callable[[str], None]) -> Goldens:
+    """Runs scenarios, which must give their goldens, and with a bit flipped must not.
+
+    Raises:
+        BaselineFailed: one does not.
+    """
+    golden = [target for target in targets if package(target) == "golden"]
+    others = [target for target in targets if package(target) != "golden"]
+    modules: list[str] = []
+
+    def scene(slot: Slot, trial: Trial) -> Scene:
+        tell(f"golden: {trial.candidate.settings.name}")
+        lines: dict[str, Sequence[int]] = {}
+        spent = 0.0
+        for outside, wanted in ((False, others), (True, golden)):
+            if wanted:
+                found, took = _scene(slot, trial, outside, wanted, modules)
+                lines |= found
+                spent = max(spent, took)
+        folder = trial.folder.relative_to(slot.project).as_posix()
+        return Scene(trial.candidate.settings.name, folder, round(spent, 3), lines, tuple(sorted(manifest.read(trial.folder).sources)))
+
+    scenes = sorted(pool.map(scene, trials), key=lambda found: (found.seconds, found.name))
+    useful = tuple(found for found in scenes if found.lines)
+    idle = [f"{found.name}: runs no line of these files" for found in scenes if not found.lines]
+    known = tuple(dict.fromkeys(modules))
+    pool.each(lambda slot: slot.learn(known))
+    return Goldens(useful, (*left_out, *idle), known)
+
+
+def _scene(slot: Slot, trial: Trial, outside: bool, wanted: Sequence[str], modules: list[str]) -> tuple[dict[str, Sequence[int]], float]:
+    name = trial.candidate.settings.name
+    lines: dict[str, Sequence[int]] = {}
+    measured = slot.run_scene(trial, LONGEST, outside=outside, coverage=True)
+    slot.copy.restore()
+    if measured.status == "passed":
+        lines = {file: found for file, found in measured.answer["lines"].items() if file in wanted and found}
+        modules += measured.answer["modules"]
+    slot.learn(tuple(dict.fromkeys(modules)))
+    plain = slot.run_scene(trial, LONGEST, outside=outside)
+    slot.copy.restore()
+    if plain.status != "passed":
+        raise BaselineFailed(f"The unmutated tree does not give the golden {name}: {plain.why}. See: gate verify {name}")
+    if lines:
+        flipped = slot.run_scene(trial, LONGEST, outside=outside, flip=True)
+        slot.copy.restore()
+        if flipped.status != "failed" or "RuntimeError" in flipped.why:
+            raise BaselineFailed(f"A bit flipped in {name} was not noticed by its golden ({flipped.status}: {flipped.why}).")
+    return lines, float(plain.answer["seconds"])

@@ -1,0 +1,322 @@
+"""A process that imports what is heavy once, and forks for every mutant. Run as a plain script: nothing of gate or golden is imported here.
+
+It reads one JSON object a line from its standard input and answers with one a line on the descriptor that it is given. When its input ends,
+because the parent has ended in whatever way, it ends every process below it, removes its folder, and ends itself.
+"""
+
+# ruff: noqa: PTH116, PTH120, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import hashlib
+import importlib
+import importlib.util
+import json
+import marshal
+import os
+import select
+import shutil
+import signal
+import sys
+import threading
+import time
+import types
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+_SUBREAPER, _DEATH = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+_GRACE = 0.5
+
+Codes = "dict[tuple[str, str, str], types.CodeType]"
+
+
+class Sources:
+    """Compiles the tree's files from what they hold, never from a bytecode cache, and notes what was loaded.
+
+    Code is kept by the content that it was compiled from, so that a fork compiles only what no fork before it has.
+
+    Args:
+        tree: the copy of the project.
+    """
+
+    def __init__(self, tree: str) -> None:
+        self.tree = tree
+        self.codes: dict[tuple[str, str, str], types.CodeType] = {}
+        self.new: dict[tuple[str, str, str], types.CodeType] = {}
+        self.loaded: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
+
+    def place(self, path: str) -> str | None:
+        """A path below the tree, relative to it."""
+        return path[len(self.tree) + 1 :] if path.startswith(self.tree + os.sep) else None
+
+    def code(self, kind: str, path: str, content: bytes, make: Any) -> types.CodeType:
+        """The code of a file's content."""
+        key = (kind, self.place(path) or path, hashlib.sha256(content).hexdigest())
+        if key not in self.codes:
+            self.codes[key] = self.new[key] = make()
+        return self.codes[key]
+
+    def install(self) -> None:
+        """Goes before every loader of source files."""
+        get, run = SourceFileLoader.get_code, SourceFileLoader.exec_module
+        sources = self
+
+        def get_code(self: SourceFileLoader, fullname: str) -> Any:
+            path = sources.place(self.path)
+            if path is None:
+                return get(self, fullname)
+            content = Path(self.path).read_bytes()
+            sources.loaded[path] = hashlib.sha256(content).hexdigest()
+            return sources.code("plain", self.path, content, lambda: self.source_to_code(content, self.path))
+
+        def exec_module(self: SourceFileLoader, module: types.ModuleType) -> None:
+            try:
+                run(self, module)
+            except BaseException as error:
+                sources.failed[sources.place(self.path) or self.path] = f"{type(error).__name__}: {error}"[:300]
+                raise
+
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+        SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
+
+    def rewriting(self) -> None:
+        """The same for pytest's rewritten tests."""
+        rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
+        make = rewrite._rewrite_test
+
+        def rewritten(file: Path, config: Any) -> Any:
+            stat = os.stat(file)
+            code = self.code("test", str(file), Path(file).read_bytes(), lambda: make(file, config)[1])
+            return stat, code
+
+        rewrite._rewrite_test = rewritten
+
+    def keep(self, file: str) -> None:
+        """Writes what was compiled here and not before, for `take`."""
+        if self.new:
+            Path(file).write_bytes(marshal.dumps([(key, code) for key, code in self.new.items() if key[1][:1] != os.sep]))
+
+    def take(self, file: str) -> None:
+        """Reads what `keep` wrote, also for another copy of the tree."""
+        with contextlib.suppress(OSError):
+            for key, code in marshal.loads(Path(file).read_bytes()):
+                self.codes[key] = _moved(code, f"{self.tree}/{key[1]}")
+
+
+def _moved(code: types.CodeType, path: str) -> types.CodeType:
+    inner = tuple(_moved(c, path) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_filename=path, co_consts=inner)
+
+
+def preload(names: list[str]) -> dict[str, str]:
+    """Imports modules; returns those that start a thread, or fail, with the reason. One that starts a thread ends this process's use."""
+    bad: dict[str, str] = {}
+    for name in names:
+        if name in sys.modules:
+            continue
+        if select.select([0], [], [], 0)[0]:  # the parent waits for an answer and says nothing: it has ended
+            os._exit(0)
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            bad[name] = f"{type(error).__name__}: {error}"[:200]
+        if threads() > 1:
+            bad[name] = "thread"
+            break
+    gc.collect()
+    gc.freeze()
+    return bad
+
+
+def threads() -> int:
+    """The threads of this process, those that Python does not know of too."""
+    try:
+        return max(len(os.listdir("/proc/self/task")), threading.active_count())
+    except OSError:
+        return threading.active_count()
+
+
+def descendants(of: int) -> list[int]:
+    """Every process below one."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                stat = Path(f"/proc/{entry}/stat").read_text()
+                children.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
+    found, ahead = [], [of]
+    while ahead:
+        below = children.get(ahead.pop(), [])
+        found += below
+        ahead += below
+    return found
+
+
+def end_all() -> int:
+    """Ends every process below this one, those too that left their group or session; returns how many there were."""
+    ended = set()
+    for _ in range(200):
+        below = descendants(os.getpid())
+        if not below:
+            break
+        for pid in below:
+            ended.add(pid)
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        reap()
+        time.sleep(0.002)
+    return len(ended)
+
+
+def reap() -> None:
+    """Buries what has ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+class Zygote:
+    """The loop.
+
+    Args:
+        folder: removed when the parent is gone; the tree is in it.
+        replies: the descriptor that answers go to.
+    """
+
+    def __init__(self, folder: str, replies: int) -> None:
+        self.folder, self.replies = folder, replies
+        self.sources = Sources(f"{folder}/tree")
+        self.inside: dict[str, Any] = {}
+        self.input = b""
+
+    def serve(self) -> None:
+        """Answers until the input ends."""
+        try:
+            while (line := self._line()) is not None:
+                if b'"quit"' in line:
+                    os._exit(0)
+                os.write(self.replies, json.dumps(self._answer(json.loads(line))).encode() + b"\n")
+        except BrokenPipeError:
+            pass
+        end_all()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os._exit(0)
+
+    def _line(self) -> bytes | None:
+        while b"\n" not in self.input:
+            chunk = os.read(0, 1 << 16)
+            if not chunk:
+                return None
+            self.input += chunk
+        line, _, self.input = self.input.partition(b"\n")
+        return line
+
+    def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
+        if command["do"] == "preload":
+            bad = preload(command["modules"])
+            return {"bad": bad, "threads": threads()}
+        if command["do"] == "codes":
+            self.sources.take(command["file"])
+            return {}
+        if command["do"] == "inside":
+            spec = importlib.util.spec_from_file_location(command["name"], command["file"])
+            assert spec is not None
+            assert spec.loader is not None
+            self.inside[command["name"]] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return {"threads": threads()}
+        return self._run(command)
+
+    def _run(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Forks for a job, and waits for it, its time or the parent's end."""
+        if threads() > 1:
+            return {"ended": "threads"}
+        begun = time.monotonic()
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            self._child(job, reading, writing)
+        os.close(writing)
+        answer, timed_out = self._wait(reading, begun + job["seconds"])
+        os.close(reading)
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        left = end_all()
+        if timed_out:
+            return {"ended": "timeout", "seconds": time.monotonic() - begun, "left": left}
+        if not answer:
+            code = os.waitstatus_to_exitcode(status)
+            return {"ended": "died", "code": code, "seconds": time.monotonic() - begun, "left": left}
+        return {"ended": "answered", "seconds": time.monotonic() - begun, "left": left, **json.loads(answer)}
+
+    def _wait(self, reading: int, deadline: float) -> tuple[bytes, bool]:
+        answer = b""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return b"", True
+            ready, _, _ = select.select([reading, 0], [], [], left)
+            if 0 in ready:  # the parent says nothing while a job runs, but that this is the end; or it has ended itself
+                end_all()
+                if not os.read(0, 1 << 16):
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                os._exit(0)
+            if reading in ready:
+                chunk = os.read(reading, 1 << 16)
+                if not chunk:
+                    return answer, False
+                answer += chunk
+
+    def _child(self, job: dict[str, Any], reading: int, writing: int) -> None:
+        os.setpgid(0, 0)
+        os.close(reading)
+        os.close(self.replies)
+        prctl(_DEATH, signal.SIGKILL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if job.get("log") else nothing
+        for stream, target in ((0, nothing), (1, log), (2, log)):
+            os.dup2(target, stream)
+        os.set_inheritable(writing, False)
+        answer: dict[str, Any]
+        try:
+            answer = self.inside[job["inside"]].main(job, self.sources)
+        except BaseException as error:
+            import traceback
+
+            traceback.print_exc()
+            answer = {"fault": f"{type(error).__name__}: {error}"[:500]}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(json.dumps(answer).encode())
+        os._exit(0)
+
+
+def prctl(option: int, value: int) -> None:
+    """Linux's; elsewhere nothing happens."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def main() -> None:
+    """`zygote.py FOLDER DESCRIPTOR`."""
+    sys.dont_write_bytecode = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    here = os.path.dirname(os.path.realpath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != here]
+    prctl(_SUBREAPER, 1)
+    zygote = Zygote(sys.argv[1], int(sys.argv[2]))
+    zygote.sources.install()
+    zygote.serve()
+
+
+if __name__ == "__main__":
+    main()

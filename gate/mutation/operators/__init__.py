@@ -1,0 +1,1 @@
+"""The operators, by the part of training code that their faults come from."""

@@ -1,0 +1,142 @@
+"""The tests of a project: which files hold some, and which of them have to do with a source."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+_PATTERNS = ("test_*.py", "*_test.py")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A project's test files.
+
+    Attributes:
+        project: the project's folder.
+        names: all files of the project, relative to it.
+        tests: where tests are looked for, relative to it.
+    """
+
+    project: Path
+    names: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @classmethod
+    def of(cls, project: Path, names: Sequence[str], paths: Sequence[str] = ()) -> Suite:
+        """As pytest's configuration in pyproject.toml has it; `paths` replace its testpaths."""
+        options = _options(project)
+        given = options.get("testpaths", ["tests"] if (project / "tests").is_dir() else ["."])
+        return cls(project, tuple(names), tuple(paths) or tuple(given if isinstance(given, list) else str(given).split()))
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """Where imports start, relative to the project."""
+        return tuple(root for root in ("src", ".") if (self.project / root).is_dir())
+
+    @cached_property
+    def modules(self) -> Mapping[str, str]:
+        """The project's files by the dotted names that they can be imported by."""
+        found: dict[str, str] = {}
+        for name in self.names:
+            for root in reversed(self.roots):
+                if name.endswith(".py") and (root == "." or name.startswith(f"{root}/")):
+                    parts = name.removeprefix(f"{root}/").removesuffix(".py").split("/")
+                    found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = name
+        return found
+
+    def files(self) -> list[str]:
+        """The files that hold tests."""
+        return [name for name in self.names if self._holds_tests(name) and self._below(name, self.tests)]
+
+    def _holds_tests(self, name: str) -> bool:
+        return any(fnmatch.fnmatch(name.rpartition("/")[2], pattern) for pattern in _PATTERNS)
+
+    @staticmethod
+    def _below(name: str, places: Iterable[str]) -> bool:
+        return any(place in (".", name) or name.startswith(f"{place.rstrip('/')}/") for place in places)
+
+    def asked(self, targets: Sequence[str], everything: bool) -> list[str]:
+        """The test files that import a target's package themselves or through what stands beside them, or are named like it."""
+        packages = {package(target) for target in targets}
+        return [file for file in self.files() if everything or packages.intersection({*self.imported(file), *file.split("/")[:-1]})]
+
+    def support(self, file: str) -> frozenset[str]:
+        """The files beside the tests that a test file needs, conftest files and itself included."""
+        found = {file}
+        ahead = [file, *self._conftests(file)]
+        while ahead:
+            name = ahead.pop()
+            found.add(name)
+            inner = [self.modules[m] for m in self._names_in(name) if m in self.modules]
+            ahead += [other for other in inner if other not in found and self._beside(other)]
+        return frozenset(found)
+
+    def imported(self, file: str) -> set[str]:
+        """The top-level names that a test file imports, itself or through what stands beside it."""
+        return {name.split(".")[0] for support in self.support(file) for name in self._names_in(support)}
+
+    def _beside(self, name: str) -> bool:
+        top = {test.split("/")[0] for test in self.tests} - {"."}
+        return name.split("/")[0] in top or self._holds_tests(name) or name.endswith("conftest.py")
+
+    def _conftests(self, file: str) -> Iterator[str]:
+        parts = file.split("/")[:-1]
+        for end in range(len(parts) + 1):
+            name = "/".join([*parts[:end], "conftest.py"])
+            if name in self._known:
+                yield name
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def _names_in(self, name: str) -> frozenset[str]:
+        cache: dict[str, frozenset[str]] = self.__dict__.setdefault("_imports", {})
+        if name not in cache:
+            cache[name] = frozenset(_imports((self.project / name).read_text(encoding="utf-8", errors="replace")))
+        return cache[name]
+
+
+def package(file: str) -> str:
+    """The top-level name that a source is imported by."""
+    parts = file.removeprefix("src/").removesuffix(".py").split("/")
+    return parts[0]
+
+
+def _imports(text: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _options(project: Path) -> Mapping[str, Any]:
+    file = project / "pyproject.toml"
+    if not file.is_file():
+        return {}
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    tool = toml.loads(file.read_text(encoding="utf-8-sig")).get("tool", {})
+    options: Mapping[str, Any] = tool.get("pytest", {}).get("ini_options", {})
+    return options
+
+
+def third_party(suite: Suite, files: Iterable[str]) -> list[str]:
+    """The modules that these files import and the project does not hold."""
+    own = {name.split(".")[0] for name in suite.modules}
+    names = {name for file in files for name in suite._names_in(file)}
+    top = {name.split(".")[0] for name in names}
+    return sorted(name for name in top if name not in own and name not in sys.stdlib_module_names and name != "pytest")
