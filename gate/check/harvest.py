@@ -15,6 +15,7 @@ from gate.check.knowledge import Known
 _COMPILED = "compiled:"
 KILLED = "a process of it ended without telling what it ran"
 CUT_OFF = "the process that ran it ended without telling what it ran"
+DISTURBED = "it failed while its lines were measured, and passed without"
 COMPILED = "torch.compile ran code of it, whose lines coverage does not see"
 
 

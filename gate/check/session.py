@@ -67,8 +67,13 @@ class Session:
         Raises:
             Lacking, NotRun: pytest cannot be run, or finds its configuration wrong.
         """
-        folder = self._run("collect", None, (), 0, "collecting tests", collect=True)
+        folder = self._run("collect", None, (), 0, "collecting tests", "collect")
         return harvest.items(folder)
+
+    def again(self, items: Mapping[str, Item]) -> Path:
+        """Runs tests one after the other, unmeasured; returns the folder that holds how they ended."""
+        files = sorted({item.file for item in items.values()})
+        return self._run("again", list(items), files, 0, f"running {len(items)} that failed once more", "plain")
 
     def run(self, items: Mapping[str, Item] | None, jobs: int) -> Path:
         """Runs some tests, or all of them for None; returns the folder that holds what is to be harvested.
@@ -80,21 +85,28 @@ class Session:
         files = sorted({item.file for item in (items or {}).values()})
         workers = 0 if jobs == 1 or (items is not None and len(items) < 2 * jobs) else jobs
         count = "all tests" if items is None else f"{len(items)} test{'s' * (len(items) != 1)}"
-        return self._run("run", None if items is None else list(items), files, workers, f"running {count}", collect=False)
+        return self._run("run", None if items is None else list(items), files, workers, f"running {count}")
 
-    def _run(self, name: str, ids: list[str] | None, files: Collection[str], jobs: int, title: str, *, collect: bool) -> Path:
+    def _run(self, name: str, ids: list[str] | None, files: Collection[str], jobs: int, title: str, mode: str = "measure") -> Path:
+        """Runs pytest; `mode` is "measure", "plain" or "collect". Returns the folder that it wrote into, called `name`."""
         folder = self.folder / name
         folder.mkdir()
-        request = folder / "request.json"
         chosen = None if ids is None else folder / "ids.json"
         if chosen is not None:
             chosen.write_text(json.dumps(ids), encoding="utf-8")
-        facts = {"root": str(self.root), "folder": str(folder), "cache": str(self.store / "pytest"), "collect": collect, "jobs": jobs}
-        facts |= {"ids": None if chosen is None else str(chosen), "files": None if ids is None else sorted(files)}
-        request.write_text(json.dumps(facts), encoding="utf-8")
+        request = {
+            "root": str(self.root),
+            "folder": str(folder),
+            "cache": str(self.store / "pytest"),
+            "mode": mode,
+            "jobs": jobs,
+            "ids": None if chosen is None else str(chosen),
+            "files": None if ids is None else sorted(files),
+        }
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         with self.progress.task(title, lambda: _done(folder)):
-            code = self._execute([str(self.interpreter.python), str(MAIN), str(request)], folder / "log")
-        _check(code, folder, self.interpreter, collect=collect)
+            code = self._execute([str(self.interpreter.python), str(MAIN), str(folder / "request.json")], folder / "log")
+        _check(code, folder, self.interpreter, collect=mode == "collect")
         return folder
 
     def _execute(self, command: list[str], log: Path) -> int:

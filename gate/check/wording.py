@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from gate.check import harvest
 from gate.check.result import Checked, Word
 from gate.screen import lines, plain
 
@@ -21,6 +22,7 @@ def messages(checked: Checked) -> list[str]:
     """What standard error is to hold."""
     told = [f"fallback: {why}" for why in checked.fallback]
     told += [f"untested: no test has run {title}" for title in checked.untested]
+    told += [f"{key}: {harvest.DISTURBED}" for key, outcome in checked.outcomes.items() if outcome.text == harvest.DISTURBED]
     return [line for message in told for line in lines(message)]
 
 

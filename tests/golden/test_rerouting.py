@@ -29,7 +29,7 @@ def run(project: Path, code: str, root: Path | None = None, installed: Path | No
     script = project.parent / "script.py"
     script.write_text(SCRIPT)
     arguments = [sys.executable, str(script), str(project), str(root or project), str(installed or project.parent / "none"), code]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")}
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=project.parent, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -37,6 +37,7 @@ include =
     */threading.py
 omit =
     {root}/.gate/*
+    {plugin}/*
     */site-packages/*
 concurrency =
     multiprocessing
@@ -76,7 +77,7 @@ class Watch:
         self._seen: dict[str, dict[str, Any]] = {}
         self._pid = os.getpid()
         settings = folder / f"coverage-{worker}.ini"
-        settings.write_text(_SETTINGS.format(root=root, folder=folder), encoding="utf-8")
+        settings.write_text(_SETTINGS.format(root=root, folder=folder, plugin=Path(__file__).parent), encoding="utf-8")
         os.environ.pop(CONTEXT, None)
         os.environ["COVERAGE_CORE"] = "ctrace"  # contexts get lost on the core that Python 3.14 has by default
         self.coverage = coverage.Coverage(config_file=str(settings))
@@ -293,8 +294,8 @@ def _begin() -> Plugin | None:
         return None
     request = json.loads(Path(file).read_text(encoding="utf-8"))
     worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    runs_tests = not request["collect"] and (worker != "main" or not request["jobs"])
-    return Plugin(request, Watch(request["root"], Path(request["folder"]), worker) if runs_tests else None, worker)
+    measures = request["mode"] == "measure" and (worker != "main" or not request["jobs"])
+    return Plugin(request, Watch(request["root"], Path(request["folder"]), worker) if measures else None, worker)
 
 
 _PLUGIN = _begin()

@@ -51,7 +51,7 @@ def arguments(request: dict[str, object]) -> list[str]:
         words.append("--no-cov")
     if importlib.util.find_spec("xdist"):
         words += ["-n", str(request["jobs"])]
-    return words + (["--collect-only", "-q"] if request["collect"] else [])
+    return words + (["--collect-only", "-q"] if request["mode"] == "collect" else [])
 
 
 def _version(name: str) -> tuple[int, ...]:
