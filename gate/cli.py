@@ -240,12 +240,13 @@ def bench_command(
 ) -> int:
     """Times scenarios in pairs, once their bits are proven equal. Goes on where it was stopped."""
     from gate.benchmark import command, rendering
+    from gate.evidence import commands
 
     where, document = _checked(target), Target(markdown, "--markdown")
     document.check()
     if where.standard and document.standard:
         raise UsageError("--json - and --markdown - contradict each other: one standard output holds one of them.")
-    result = command.run(_means(python, None, None), command.Wanted(name, device, pairs, fresh, fail_slower))
+    result = commands.bench(_means(python, None, None), command.Wanted(name, device, pairs, fresh, fail_slower))
     for line in rendering.messages(result):
         say(line)
     if document.name:
@@ -275,6 +276,7 @@ def check_command(
     """Runs the tests that a change touches. Exit code 1 where one fails, 3 where none shows anything."""
     from gate.check import judge, wording
     from gate.check import junit as xml
+    from gate.evidence import commands
 
     where, document = _checked(target), Target(junit, "--junit")
     document.check()
@@ -283,7 +285,7 @@ def check_command(
     if where.standard and document.standard:
         raise UsageError("--json - and --junit - contradict each other: one standard output holds one of them.")
     means = _means(python, version, jobs)
-    result = judge.check(means.config, judge.Asked(since, version, everything, jobs, python), means.progress)
+    result = commands.check(means.config, judge.Asked(since, version, everything, jobs, python), means.progress)
     for line in wording.messages(result):
         say(line)
     document.write_text(xml.text(result) if document.name else "")
@@ -307,11 +309,13 @@ def check_command(
 @_json
 def mutate_command(
     paths: tuple[Path, ...], since: str | None, device: str, jobs: int | None, tests: tuple[str, ...], all_tests: bool,
-    names: tuple[str, ...], witnesses: str, limit: int | None, seed: int, timeout: float | None, fresh: bool, operators: bool, target: str | None,
+    names: tuple[str, ...], witnesses: str, limit: int | None, seed: int, timeout: float | None, fresh: bool,
+    operators: bool, target: str | None,
 ) -> int:  # fmt: skip
     """Plants faults in copies of the project: its tests and its goldens must notice. Exit code 1 where one survives."""
     where = _checked(target)
     from gate import mutate, progress
+    from gate.evidence import commands
     from gate.trial import Means
 
     if operators:
@@ -319,8 +323,45 @@ def mutate_command(
     found = mutate.project(Path.cwd())
     inside = tuple(mutate.inside(found.root, Path.cwd(), path) for path in paths)
     asked = mutate.Asked(inside, since, device, names, tests, all_tests, witnesses == "both", limit, seed, timeout, fresh)
-    result = mutate.mutate(Means(found, None, jobs, progress.choose(sys.stderr)), asked)
+    result = commands.mutate(Means(found, None, jobs, progress.choose(sys.stderr)), asked)
     return _show(result.text(), result.as_json(), where, result.exit_code)
+
+
+@cli.command("status", epilog=manual.STATUS)
+@click.option("--keep", is_flag=True, help="Put into the repository what a merge needs and CI cannot repeat; remove what it replaces.")
+@click.option("--write", is_flag=True, help="Refresh the figures between markers in documents.")
+@click.option("--explain", is_flag=True, help="List every change with its commit, and every record.")
+@_json
+def status_command(keep: bool, write: bool, explain: bool, target: str | None) -> int:
+    """Says what was checked, where, on which sources. Exit code 0 when all is fresh that a merge needs, else 3."""
+    from gate import config
+    from gate.claims import review
+    from gate.evidence import keeping
+    from gate.evidence.status import View
+
+    where = _checked(target)
+    view = View.of(config.find(Path.cwd()))
+    found = keeping.keep(view) if keep else view.status()
+    written = [f"refreshed {file}" for file in review.refresh(view)] if write else []
+    for line in (*found.notes, *written):
+        say(line)
+    return _show(found.text(explain), found.as_json(), where, found.exit_code)
+
+
+@cli.command("run", epilog=manual.RUN)
+@click.option("--since", metavar="REV", help="The revision that the change begins with. Default: the whole tree is the change.")
+@click.option("--allow-stale", "allowed", multiple=True, metavar="HARDWARE", help="Go on though evidence of this hardware is not fresh.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="How many run side by side on the CPU. Default: its cores.")
+@_json
+def run_command(since: str | None, allowed: tuple[str, ...], jobs: int | None, target: str | None) -> int:
+    """Says whether this tree may be merged: check, mutate, verify, status, golden changes, claims, trailers."""
+    from gate.landing import command
+
+    where = _checked(target)
+    found = command.run(_means(None, None, jobs), since, allowed)
+    for line in found.warnings():
+        say(line)
+    return _show(found.text(), found.as_json(), where, found.exit_code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

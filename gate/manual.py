@@ -82,3 +82,28 @@ Examples:
 Pardon a fault that changes nothing, on its line or alone above it:
   # gate: equivalent REASON
 """
+
+STATUS = """\b
+Examples:
+  gate status                            a line for each of [tool.gate.required]
+  gate status --explain                  every change since, with its commit
+  gate status --keep                     records of the GPU, into the repository
+  gate status --write                    figures in documents, from the records
+
+\b
+States: fresh; stale (what was read has changed: the file, and the first commit
+that changed it); inconclusive (it ran and failed, or cannot say); missing
+(no record, or one of tests that were skipped: skipped is not checked).
+"""
+
+RUN = """\b
+Exit codes: the worst of its lines. What a fresh record stands for is not done
+again. Without --since the whole tree is the change, and no golden is compared
+with an earlier one.
+
+\b
+Examples:
+  gate run                               the whole tree
+  gate run --since main                  what this branch changes
+  gate run --allow-stale h200            where no such GPU is: says so, and goes on
+"""

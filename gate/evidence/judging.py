@@ -83,6 +83,8 @@ class Bench:
 def gap(record: Record) -> str | None:
     """Why a record proves nothing of its hardware: what was skipped was not checked. None where it does prove something."""
     key, told = _NOTHING.get(record.check, ("", ""))
+    if record.since is not None and not record.counts.get("skipped") and not record.counts.get("total"):
+        return None  # a change that touches no test, or no line that can be mutated
     if key and not record.counts.get(key):
         return told
     if record.check != "tests" or device_of(record.hardware) != "cuda":
@@ -96,7 +98,7 @@ def gap(record: Record) -> str | None:
 
 def command(need: Need) -> str:
     """The command that would bring the missing record."""
-    text = COMMANDS[need.check]
+    text = " ".join((COMMANDS[need.check], *need.paths, *(need.scenarios if need.check == "bench" else ())))
     if need.check == "goldens":
         text += f" --goldens goldens/{need.hardware}" if device_of(need.hardware) == "cuda" else ""
         text += f" --torch {need.torch}" if need.torch else ""

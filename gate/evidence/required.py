@@ -14,7 +14,7 @@ from gate.machine import device_of
 from gate.version import agrees, valid
 from golden.keys import nearest, shown
 
-KEEP = "keep"
+KEEP, PATHS = LISTS = ("keep", "paths")
 EXAMPLE = '[tool.gate.required]\ntests = ["cpu", "h200"]\ngoldens = ["cpu", "h200"]\nmutation = ["cpu"]'
 
 
@@ -24,13 +24,15 @@ class Need:
 
     Attributes:
         torch: the version asked for; None takes any.
-        scenarios: of `goldens`, the scenarios that all have to be verified.
+        scenarios: of `goldens`, the scenarios that all have to be verified; of `bench`, the benchmarks.
+        paths: of `mutation`, what has to be covered; empty for all sources.
     """
 
     check: str
     hardware: str
     torch: str | None = None
     scenarios: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -38,8 +40,9 @@ class Need:
         return " ".join(filter(None, (self.check, self.hardware, self.torch and f"torch {self.torch}")))
 
     def fits(self, record: Record) -> bool:
-        """Whether a record may answer it, as far as its name tells."""
-        return (record.check, record.hardware) == (self.check, self.hardware) and (self.torch is None or agrees(self.torch, record.torch))
+        """Whether a record may answer it, as far as its name and its paths tell."""
+        named = (record.check, record.hardware) == (self.check, self.hardware) and (self.torch is None or agrees(self.torch, record.torch))
+        return named and (self.check != "mutation" or _covers(record.details.get("paths"), self.paths))
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Required:
 
     Attributes:
         needs: in the order of the table; at least one.
-        keep: what is kept in the repository besides the records of GPUs: hardware, hardware/torch-VERSION, or a check.
+        keep: `keep` of the table: what is kept in the repository besides the records of GPUs: hardware, hardware/torch-VERSION, or a check.
     """
 
     needs: tuple[Need, ...]
@@ -58,6 +61,12 @@ class Required:
         """Whether CI cannot repeat a record, or need not."""
         names = {record.check, record.hardware, f"{record.hardware}/torch-{record.torch}"}
         return device_of(record.hardware) == "cuda" or bool(names & set(self.keep))
+
+
+def _covers(recorded: object, wanted: tuple[str, ...]) -> bool:
+    """Whether a record of mutants of some paths, or of all, holds for those wanted."""
+    known = [str(path) for path in recorded] if isinstance(recorded, list) else []
+    return not known or (bool(wanted) and all(any(path == other or path.startswith(f"{other}/") for other in known) for path in wanted))
 
 
 def required(config: Config, running: str) -> Required:
@@ -87,15 +96,15 @@ def _checked(config: Config, table: Any) -> Mapping[str, list[str]]:
     if not isinstance(table, Mapping):
         raise ConfigurationError(f"{where} is {shown(table)}, but has to be a table. Write:\n\n{EXAMPLE}")
     for key, value in table.items():
-        if key not in (*CHECKS, KEEP):
-            raise ConfigurationError(f"{where}: unknown key {key!r}, {nearest(key, [*CHECKS, KEEP])}")
+        if key not in (*CHECKS, *LISTS):
+            raise ConfigurationError(f"{where}: unknown key {key!r}, {nearest(key, [*CHECKS, *LISTS])}")
         if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             raise ConfigurationError(f'{where} {key} = {shown(value)}: has to be a list of hardware, such as ["cpu", "h200"].')
         if len(set(value)) != len(value):
             raise ConfigurationError(f"{where} {key} = {shown(value)}: names one twice. Remove one.")
-        for item in value if key != KEEP else ():
+        for item in value if key not in LISTS else ():
             _split(where, key, item)
-    return {key: value for key, value in table.items() if key != KEEP}
+    return table
 
 
 def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
@@ -107,11 +116,12 @@ def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
 
 
 def _needs(config: Config, table: Mapping[str, list[str]], running: str) -> Iterator[Need]:
+    paths, benches = tuple(path.rstrip("/") for path in table.get(PATHS, ())), tuple(config.later.get("bench", ()))
     for check, items in table.items():
-        for item in items:
+        for item in items if check not in LISTS else ():
             hardware, torch = _split("", check, item)
             if check != "goldens":
-                yield Need(check, hardware, torch)
+                yield Need(check, hardware, torch, benches if check == "bench" else (), paths if check == "mutation" else ())
                 continue
             names = tuple(s.name for s in config.scenarios.values() if device_of(hardware) in s.devices)
             for version in [torch] if torch else _versions(config, hardware, running):
