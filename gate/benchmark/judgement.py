@@ -68,7 +68,7 @@ def judge(ratios: Sequence[float], margin: float, judged: int = 1) -> Finding:
         return Finding(Speed.NOT_JUDGED, why="no pair was timed")
     ratio, p, found = statistics.median(ratios), sign_test(ratios), interval(ratios)
     if found is None:
-        few = f"{_pairs(len(ratios))} give no interval at {CONFIDENCE:.0%}: {fewest_for_interval()} are the fewest"
+        few = f"{_pairs(len(ratios))} cannot give an interval at {CONFIDENCE:.0%}: {fewest_for_interval()} are the fewest"
         return Finding(Speed.INCONCLUSIVE, ratio, p, None, few)
     low, high = found
     if 1 / (1 + margin) <= low and high <= 1 + margin:

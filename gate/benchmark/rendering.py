@@ -119,7 +119,7 @@ def _notes(result: Result) -> list[str]:
     told = f"{facts.count(runs, 'pair')} in ABBA order, {process}; figures are medians over runs of each run's median step"
     notes = [f"{told}, the first {settings.get('warmup')} left out; ratio is by the baseline's time in the same round"]
     if runs < fewest_for_interval():
-        notes.append(f"{facts.count(runs, 'pair')} give no interval: {CONFIDENCE:.0%} takes {fewest_for_interval()} or more")
+        notes.append(f"{facts.count(runs, 'pair')}: no interval, {CONFIDENCE:.0%} takes {fewest_for_interval()} or more")
     if runs % 2:
         notes.append("an odd number of pairs: one order came once more than the other")
     if any(arm.role == "beside" for arm in result.arms):

@@ -131,8 +131,11 @@ def _known(config: Config, where: str, own: Mapping[str, Any]) -> dict[str, Sett
     for name in own:
         if name in config.scenarios:
             raise UsageError(f"{where}: define holds {name!r}, which is a scenario of the project already. Rename it.")
-    known = {**config.scenarios, **{name: Settings.from_table(name, table) for name, table in own.items()}}
-    check_pairs(known)
+    try:
+        known = {**config.scenarios, **{name: Settings.from_table(name, table) for name, table in own.items()}}
+        check_pairs(known)
+    except UsageError as error:
+        raise UsageError(str(error).replace("[tool.gate.scenarios.", f"{where[:-1]}.define.")) from None
     return known
 
 
