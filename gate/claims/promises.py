@@ -81,16 +81,19 @@ def _judged(promise: Promise, test: str, outlines: Mapping[str, frozenset[str]],
         return Weight.CLAIM, f"is held by {test}, which did not pass in any fresh record"
     if witnesses.killers is None:
         return Weight.INCONCLUSIVE, f"is held by {test}: there is no fresh evidence of mutants that it could have killed"
-    return _kills(promise, test, witnesses.killers)
+    return _kills(promise, test, witnesses.killers, witnesses.asked)
 
 
-def _kills(promise: Promise, test: str, killers: Mapping[str, frozenset[str]]) -> tuple[Weight, str] | None:
+def _kills(promise: Promise, test: str, killers: Mapping[str, frozenset[str]], asked: frozenset[str]) -> tuple[Weight, str] | None:
+    where = promise.function or "anything"
     own = [ids for function, ids in killers.items() if promise.function is None or within(function, promise.function)]
+    if any(matches(test, killer) for ids in own for killer in ids):
+        return None
     if not own:
-        return Weight.INCONCLUSIVE, f"is held by {test}: no mutant of {promise.function} was killed by anything"
-    if not any(matches(test, killer) for ids in own for killer in ids):
-        return Weight.CLAIM, f"is held by {test}, which kills no mutant of {promise.function or 'anything'}"
-    return None
+        return Weight.INCONCLUSIVE, f"is held by {test}: no mutant of {where} was killed by anything"
+    if any(matches(test, one) for one in asked):
+        return Weight.CLAIM, f"is held by {test}, which kills no mutant of {where}"
+    return Weight.INCONCLUSIVE, f"is held by {test}: other tests noticed the mutants of {where} before it was asked"
 
 
 def matches(asked: str, ran: str) -> bool:

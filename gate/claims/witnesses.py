@@ -64,6 +64,12 @@ class Witnesses:
                 found.setdefault(function, set()).update(map(str, ids))
         return {function: frozenset(ids) for function, ids in found.items()} if records else None
 
+    @property
+    def asked(self) -> frozenset[str]:
+        """Ids of the tests that were asked of every mutant they run: where they are no killers, they kill nothing."""
+        lists = [record.details.get("asked") for record in self.records if record.check == "mutation"]
+        return frozenset(str(name) for names in lists if isinstance(names, list) for name in names)
+
 
 def _mapping(value: object) -> Mapping[str, list[object]]:
     return {str(key): list(inner) for key, inner in value.items() if isinstance(inner, list)} if isinstance(value, Mapping) else {}

@@ -33,7 +33,8 @@ class Finding:
         since: the full id of the commit that the change it looked at began with; None where it looked at everything.
         environment: what it ran in.
         details: for `tests` {"passed": {FILE: [NAME in it, ...]}, "skipped": {ID: reason}, "cuda": {"passed": N, "skipped": N}}, for
-            `mutation` {"killed": {"FILE::FUNCTION": [ID of a test or golden that killed a mutant of it, ...]}}; for others what it likes.
+            `mutation` {"killed": {"FILE::FUNCTION": [ID of a test that killed a mutant of it, ...]}, "paths": [PATH, ...], "asked": [ID of
+            a test that was asked of every mutant it runs, ...]}; for others what it likes.
     """
 
     check: str

@@ -9,7 +9,7 @@ from typing import Any
 from gate.config import Config
 from gate.errors import ConfigurationError
 from gate.evidence.statement import CHECKS, Record
-from gate.layout import hardware_folders, shown_version, torch_folders, version_of
+from gate.layout import builds, hardware_folders, shown_version, torch_folders, version_of
 from gate.machine import device_of
 from gate.version import agrees, valid
 from golden.keys import nearest, shown
@@ -123,9 +123,16 @@ def _needs(config: Config, table: Mapping[str, list[str]], running: str) -> Iter
             if check != "goldens":
                 yield Need(check, hardware, torch, benches if check == "bench" else (), paths if check == "mutation" else ())
                 continue
-            names = tuple(s.name for s in config.scenarios.values() if device_of(hardware) in s.devices)
             for version in [torch] if torch else _versions(config, hardware, running):
-                yield Need(check, hardware, version, names)
+                yield Need(check, hardware, version, _recorded(config, hardware, version))
+
+
+def _recorded(config: Config, hardware: str, version: str | None) -> tuple[str, ...]:
+    """The scenarios that have a golden there; where none has, all that run on such a device: somebody has to record them."""
+    able = [settings for settings in config.scenarios.values() if device_of(hardware) in settings.devices]
+    folder = config.goldens / hardware
+    found = [s.name for s in able if version is not None and builds(folder, version, s.same_as or s.name)]
+    return tuple(found or (settings.name for settings in able))
 
 
 def _versions(config: Config, hardware: str, running: str) -> list[str | None]:

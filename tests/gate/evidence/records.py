@@ -95,7 +95,7 @@ class Toy:
 
     def mutation(self, **facts: Any) -> Path:
         """A record of mutants of update.py."""
-        details = {"killed": {"src/update.py::update": ["tests/test_replay.py::test_it"]}}
+        details = {"killed": {"src/update.py::update": ["tests/test_replay.py::test_it"]}, "paths": []}
         usual: dict[str, Any] = {"result": "passed", "counts": {"killed": 7}, "details": details}
         return self.leave(Finding("mutation", "cpu", TORCH, **{**usual, **facts}), Reading(("src/update.py", "tests/test_replay.py")))
 

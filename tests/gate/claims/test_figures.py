@@ -1,0 +1,109 @@
+"""A figure in a document is what the evidence says, or is named with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.claims.figures import figures, judged, refreshed, unmarked
+from gate.claims.issue import Weight
+from gate.claims.witnesses import Witnesses
+from gate.evidence.archive import load
+from gate.evidence.status import View
+from tests.gate.evidence.records import Toy
+
+MARKED = "# Toy\n\n<!-- gate: cpu/tests.passed -->{}<!-- /gate --> tests pass.\n"
+
+
+@pytest.fixture(scope="module")
+def witnesses(tmp_path_factory: pytest.TempPathFactory) -> Witnesses:
+    toy = Toy.new(tmp_path_factory.mktemp("figures") / "toy")
+    toy.tests(counts={"passed": 1169, "failed": 0, "skipped": 4})
+    toy.verified("digits")
+    toy.verified("text")
+    view = View.of(toy.config)
+    assert len(load(toy.config).records) == 3
+    return Witnesses(view.archive.records, view.here)
+
+
+def told(text: str, witnesses: Witnesses) -> list[tuple[str, int, str]]:
+    return [(issue.weight.value, issue.line, issue.message) for issue in judged("README.md", text, witnesses)]
+
+
+@pytest.mark.parametrize("figure", ["1169", "1,169", " 1169 "])
+def test_a_true_figure_is_fine(figure: str, witnesses: Witnesses) -> None:
+    assert told(MARKED.format(figure), witnesses) == []
+
+
+def test_an_edited_figure_is_a_claim(witnesses: Witnesses) -> None:
+    """With its line, and both numbers."""
+    ((weight, line, message),) = told(MARKED.format("1170"), witnesses)
+    assert (weight, line) == ("claim", 3)
+    assert message.startswith("cpu/tests.passed is 1169 in the evidence, and 1170 here")
+
+
+@pytest.mark.parametrize(
+    ("name", "weight", "message"),
+    [
+        ("h200/tests.passed", "not-judged", "no fresh evidence of tests on h200"),
+        ("cpu/tests.pased", "claim", "did you mean 'passed'?"),
+        ("cpu.tests.passed", "claim", "names no figure"),
+        ("cpu/torch-2.9.1/goldens.identical", "not-judged", "no fresh evidence of goldens"),
+    ],
+)
+def test_what_names_no_evidence_is_told(name: str, weight: str, message: str, witnesses: Witnesses) -> None:
+    ((found, _, text),) = told(f"<!-- gate: {name} -->1<!-- /gate -->", witnesses)
+    assert (found, message in text) == (weight, True)
+
+
+def test_goldens_are_summed_over_scenarios(witnesses: Witnesses) -> None:
+    text = "<!-- gate: cpu/torch-2.13.0/goldens.identical -->2<!-- /gate --> of <!-- gate: cpu/goldens.identical -->2<!-- /gate -->"
+    assert told(text, witnesses) == []
+    assert len(told(text.replace("-->2<", "-->3<"), witnesses)) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["<!-- gate: cpu/tests.passed -->1169", "1169<!-- /gate -->", "<!-- gate: cpu/tests.passed -->**1169**<b><!-- /gate -->"]
+)
+def test_half_a_marker_is_told(text: str, witnesses: Witnesses) -> None:
+    """Nobody would hold the number after it to anything."""
+    assert all("no other half" in message for _, _, message in told(text, witnesses))
+    assert told(text, witnesses)
+
+
+def test_code_shows_markers_and_claims_nothing(witnesses: Witnesses) -> None:
+    text = "`<!-- gate: cpu/tests.passed -->7<!-- /gate -->`\n\n```\n<!-- gate: cpu/tests.passed -->7<!-- /gate -->\n12 tests\n```\n"
+    assert told(text, witnesses) == []
+    assert list(unmarked("README.md", text)) == []
+
+
+def test_figures_are_refreshed_where_they_stand(witnesses: Witnesses) -> None:
+    """Thousands stay grouped; what the evidence says nothing of stays."""
+    text = MARKED.format("7") + MARKED.format("7,000") + "<!-- gate: h200/tests.passed -->5<!-- /gate -->\n"
+    new = refreshed(text, witnesses)
+    assert [figure.text for figure in figures(new)] == ["1169", "1,169", "5"]
+    assert refreshed(new, witnesses) == new
+    assert new.replace("1169", "7").replace("1,169", "7,000") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("There are\n169 focused checks.", "169 focused checks"),
+        ("12 goldens", "12 goldens"),
+        ("1,204 tests", "1,204 tests"),
+        ("killed 83 planted mutants", "83 planted mutants"),
+        ("20 CPU goldens", "20 CPU goldens"),
+    ],
+)
+def test_a_number_that_looks_like_a_count_is_warned_of(text: str, quoted: str) -> None:
+    (issue,) = unmarked("docs/page.md", f"# Page\n\n{text}\n")
+    assert issue.weight is Weight.WARNING
+    assert f'"{quoted}"' in issue.message
+    assert issue.line == 3 + text.count("\n", 0, text.index(quoted.split()[0]))
+
+
+@pytest.mark.parametrize(
+    "text", ["torch 2.13.0 goldens", "3 to 5 seconds", "WP-3 tests", "1.5 tests", "12 of them", "v2 tests/test_x.py", MARKED.format(9)]
+)
+def test_other_numbers_are_not(text: str) -> None:
+    assert list(unmarked("docs/page.md", text)) == []

@@ -1,0 +1,194 @@
+"""Commits say what they have to, in trailers that git sees and that name what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.config import Config, find
+from gate.errors import ConfigurationError, UsageError
+from gate.trailers.review import review
+from gate.trailers.rule import Rule
+from tests.gate.repositories import commit, git, init, write
+
+LOG = """# Provenance
+
+## 2020-01-01
+
+| id | source | used for |
+| --- | --- | --- |
+| P1 | Jordan's write-up (https://example.org/muon) | all |
+| P2 | The manual | more |
+"""
+CONFIG = """
+[tool.gate.trailers]
+paths = ["src"]
+required = ["WP", "Provenance", "Gate"]
+"""
+FILES = {
+    "pyproject.toml": CONFIG,
+    "docs/provenance.md": LOG,
+    "docs/work/wp-1.md": "# One\n",
+    "tests/test_a.py": "class TestA:\n    def test_b(self): pass\n\ndef test_c(): pass\n",
+}
+WHOLE = "WP: wp-1\nProvenance: P1, P2\nGate: tests/test_a.py::TestA::test_b\nGate: tests/test_a.py::test_c[a b, [c]]"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    init(tmp_path)
+    commit(tmp_path, FILES, "Begin")
+    return tmp_path
+
+
+def land(folder: Path, message: str, path: str = "src/a.py") -> None:
+    """Commits a change of a source."""
+    file = folder / path
+    commit(folder, {path: f"{file.read_text() if file.exists() else ''}x = 1\n"}, message)
+
+
+def faults(folder: Path, since: str | None = None) -> list[str]:
+    config: Config = find(folder)
+    rule = Rule.of(config)
+    assert rule is not None
+    found = review(config, rule, since)
+    assert found.exit_code == bool(found.faults)
+    return [fault.told for fault in found.faults]
+
+
+def test_a_commit_with_all_of_them_is_fine(folder: Path) -> None:
+    """Case of the key does not matter to git; a test's parameters may hold anything."""
+    land(folder, f"Change\n\nBecause.\n\n{WHOLE}")
+    land(folder, f"Change\n\n{WHOLE.replace('WP:', 'wp:')}\nSigned-off-by: A <a@b>\nGolden-Change: digits")
+    assert faults(folder) == []
+
+
+def test_commits_elsewhere_need_none(folder: Path) -> None:
+    land(folder, "Note\n\nThe gate: is open.", "docs/notes.txt")
+    assert faults(folder) == []
+
+
+def test_a_missing_one_is_named(folder: Path) -> None:
+    land(folder, "Change\n\nWP: wp-1\nProvenance: none")
+    assert faults(folder) == ["has no trailer Gate:"]
+
+
+def test_a_misspelt_one_is_unknown_and_the_right_one_missing(folder: Path) -> None:
+    land(folder, f"Change\n\n{WHOLE.replace('Gate:', 'Gates:')}")
+    assert faults(folder) == ["has no trailer Gate:", *["unknown trailer 'Gates', did you mean 'Gate'?"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("Gate: tests/test_a.py::test_c[a b, [c]]", "Gate: tests/test_a.py::test_gone", "Gate: tests/test_a.py::test_gone does not exist"),
+        ("Gate: tests/test_a.py::test_c[a b, [c]]", "Gate: TestA::test_b", "is no test"),
+        ("Gate: tests/test_a.py::test_c[a b, [c]]", "Gate: all of them", "is no test"),
+        ("WP: wp-1", "WP: wp-2", "WP: there is no page wp-2.md"),
+        ("WP: wp-1", "WP: the first one", "is no page's name"),
+        ("P1, P2", "P1, P9", "Provenance: P9 is not in the log"),
+        ("P1, P2", "Jordan", "is no list of ids"),
+        ("P1, P2", "", "Provenance: says nothing"),
+    ],
+)
+def test_what_a_trailer_names_has_to_be_there(folder: Path, old: str, new: str, told: str) -> None:
+    assert old in WHOLE
+    land(folder, f"Change\n\n{WHOLE.replace(old, new)}")
+    (fault,) = faults(folder)
+    assert told in fault
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"Squash\n\n* One\n\n{WHOLE}\n\n* Two\n\nFixes it.",
+        f"Change\n\n{WHOLE}\nsee https://example.org/x and the page\n" + "and more\n" * 12,
+        f"Change\n\nBecause.\n---\n a | 1 +\n\n{WHOLE}",
+        f"Change\n{WHOLE}",
+    ],
+    ids=["squash", "prose beside them", "dashes", "no paragraph"],
+)
+def test_what_only_looks_like_a_trailer_is_named(folder: Path, message: str) -> None:
+    """Git does not see it, and it is told apart from one that is missing."""
+    land(folder, message)
+    found = faults(folder)
+    assert any('"WP: wp-1" looks like a trailer, and git does not see it' in fault for fault in found)
+    assert not any("has no trailer" in fault for fault in found)
+
+
+def test_a_test_that_was_renamed_later_is_no_fault_of_an_old_commit(folder: Path) -> None:
+    """Of a change that is about to land it is: what it names has to be there when it lands."""
+    base = git(folder, "rev-parse", "HEAD")
+    land(folder, f"Change\n\n{WHOLE}")
+    commit(folder, {"tests/test_a.py": "class TestA:\n    def test_b(self): pass\n\ndef test_d(): pass\n"}, "Rename")
+    assert faults(folder) == []
+    assert faults(folder, base) == ["Gate: tests/test_a.py::test_c[a b, [c]] does not exist"]
+
+
+def test_commits_before_the_rule_are_left_alone(folder: Path) -> None:
+    land(folder, "Careless")
+    assert len(faults(folder)) == 3
+    base = git(folder, "rev-parse", "HEAD")
+    write(folder, {"pyproject.toml": f'{CONFIG}since = "{base}"\n'})
+    assert faults(folder) == []
+    with pytest.raises(UsageError, match="no such commit"):
+        faults(folder, "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("| P2 | The manual | more |", "| P2 | the manual. | more |\n| P3 | The manual | again |", 9, "stands already, as P2 in line 8"),
+        ("| P2 | The manual | more |", "| P2 | Muon, at https://example.org/muon/ | more |", 8, "stands already, as P1"),
+        ("| P2 |", "| P1 |", 8, "stands already, as P1"),
+        ("| P1 |", "| P4 |", 8, "P2 is out of order: it stands after P4"),
+        ("## 2020-01-01", "## 1 January", 3, "is no day"),
+        ("| P2 |", "\n## 2019-12-31\n\n| P2 |", 9, "2019-12-31 stands after 2020-01-01"),
+        ("## 2020-01-01\n", "", 6, "P1 stands under no day"),
+        ("| P2 |", "| second |", 8, "names no source"),
+        ("## 2020-01-01", "## 2999-01-01", 7, "of 20"),
+    ],
+)
+def test_the_log_has_each_source_once_on_its_first_day_in_order(folder: Path, old: str, new: str, line: int, told: str) -> None:
+    land(folder, "Change\n\nWP: wp-1\nProvenance: P1\nGate: tests/test_a.py::test_c")
+    config, rule = find(folder), Rule.of(find(folder))
+    assert rule is not None
+    assert review(config, rule, None).faults == ()
+    write(folder, {"docs/provenance.md": LOG.replace(old, new, 1)})
+    texts = [fault.text for fault in review(config, rule, None).faults]
+    assert any(text.startswith(f"docs/provenance.md:{line}: ") and told in text for text in texts)
+
+
+def test_a_log_that_is_gone_is_told(folder: Path) -> None:
+    write(folder, {"docs/provenance.md": None})
+    assert faults(folder) == ["there is no such log, and commits have to name what stands in it"]
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('path = ["src"]', "did you mean 'paths'?"),
+        ('paths = "src"', "list of strings"),
+        ('paths = ["src"]', "needs paths and required"),
+        ('paths = ["src"]\nrequired = ["WP"]\nsince = 3', "has to be a string"),
+    ],
+)
+def test_a_wrong_table_is_told(folder: Path, table: str, told: str) -> None:
+    write(folder, {"pyproject.toml": f"[tool.gate.trailers]\n{table}\n"})
+    with pytest.raises(ConfigurationError) as caught:
+        Rule.of(find(folder))
+    assert told in str(caught.value)
+
+
+def test_this_repository_keeps_its_own_rule() -> None:
+    """Every commit under src/musgd, from the first one on; a shallow copy without history shows nothing."""
+    root = Path(__file__).parents[3]
+    config = find(root)
+    rule = Rule.of(config)
+    assert rule is not None
+    if not (root / ".git").exists() or git(root, "rev-parse", "--is-shallow-repository") == "true":
+        pytest.skip("no history here")
+    found = review(config, rule, None)
+    assert found.commits > 5
+    assert [fault.text for fault in found.faults] == []
