@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +44,8 @@ class Place:
 
     def request(self, arm: Arm, out: Path, report: Path) -> Request:
         """A recording of an arm: digests alone, new memory unfilled as in the timed runs."""
-        settings = arm.settings
-        return Request(
-            arm.settings.name,
-            settings.run,
-            settings.steps,
-            settings.seed,
-            self.device,
-            "digest",
-            settings.parameters,
-            PROFILE,
-            self.project,
-            self.project,
-            out,
-            report,
-            fill=False,
-        )
+        plain = Request.of(arm.settings, device=self.device, profile=PROFILE, project=self.project, out=out, report=report)
+        return replace(plain, store="digest", fill=False)
 
     def variables(self, seed: int) -> dict[str, str]:
         """The whole environment of a process."""

@@ -124,6 +124,8 @@ def _notes(result: Result) -> list[str]:
         notes.append("an odd number of pairs: one order came once more than the other")
     if any(arm.role == "beside" for arm in result.arms):
         notes.append("what is beside has other bits: its times are there for scale, and are not judged")
+    if any(arm.device is not None for arm in result.arms):
+        notes.append("memory: allocated / reserved by torch's allocator / taken of the device in all, the driver's part included; peaks")
     notes += [f"{plain(arm.name)}: {_replayed(arm)}" for arm in result.arms if any((arm.replay or {}).values())]
     return notes
 
