@@ -47,10 +47,11 @@ def arguments(request: dict[str, object]) -> list[str]:
     """The command line: the project's own configuration stands before it and holds, but for what would write into the project."""
     # A cache that stands in the work tree would be a change of it; a file that cannot be imported must not keep the others from running.
     words = ["-p", "gate_pytest", "-o", f"cache_dir={request['cache']}", "--continue-on-collection-errors", "--color=no"]
-    if importlib.util.find_spec("pytest_cov"):  # two measurements of one process do not go together
+    loads_all = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    if loads_all and importlib.util.find_spec("pytest_cov"):  # two measurements of one process do not go together
         words.append("--no-cov")
-    if importlib.util.find_spec("xdist"):
-        words += ["-n", str(request["jobs"])]
+    if importlib.util.find_spec("xdist") and (loads_all or request["jobs"]):
+        words += ["-p", "xdist", "-n", str(request["jobs"])]
     return words + (["--collect-only", "-q"] if request["mode"] == "collect" else [])
 
 
