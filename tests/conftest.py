@@ -1,4 +1,4 @@
-"""Rules for all tests: no terminal of the caller's, and what needs a CUDA device is skipped, and counted so, where there is none."""
+"""Rules for all tests: no terminal of the caller's, one thread, and what needs a CUDA device is skipped, and counted so, where there is none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 # Parallel workers are given the width of the terminal that they do not have; what gate prints would be wrapped to it.
 for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
+# Before torch is imported: workers that each start as many threads as there are cores wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
