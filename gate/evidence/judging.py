@@ -85,7 +85,7 @@ def gap(record: Record) -> str | None:
     key, told = _NOTHING.get(record.check, ("", ""))
     if record.since is not None and not record.counts.get("skipped") and not record.counts.get("total"):
         return None  # a change that touches no test, or no line that can be mutated
-    if key and not record.counts.get(key):
+    if key and not record.counts.get(key) and record.result == PASSED:
         return told
     if record.check != "tests" or device_of(record.hardware) != "cuda":
         return None
