@@ -201,9 +201,7 @@ def _judged(
     surroundings = (catalogue.digest(), python.torch, python.version, asked.device, *map(str, sorted(machine.slugs())))
     key = copies.combined(facts, *surroundings, *targets, *files, *left_out, *sorted(trials))
     with copies.scratch() as scratch:
-        opening = pool.opened(
-            suite.project, suite.names, scratch, jobs, suite.roots, asked.device, ["torch", *third_party(suite, [*files, *targets])]
-        )
+        opening = pool.opened(suite.project, suite.names, scratch, jobs, suite.roots, asked.device, third_party(suite, [*files, *targets]))
         with opening as slots:
             tests, goldens = _baseline(means, slots, cache, key, files, trials, targets, left_out, sources)
             judge = Judge(sources, tests, goldens, trials, asked.both, asked.timeout)
@@ -213,6 +211,8 @@ def _judged(
             seconds = time.monotonic() - begun
     cache.save()
     _check_unchanged(suite, facts)
+    if not asked.operators and len(mutants) == total and asked.since is None:
+        pardons.check_needed(judged, [pardon for file, source in sources.items() for pardon in pardons.read(file, source)])
     return Result(
         tuple(judged),
         Witnesses(len(tests.seconds), len(files), tests.skipped, tests.unstable, [s.name for s in goldens.scenes], goldens.left_out),

@@ -57,19 +57,17 @@ class Judge:
             mutant: the fault.
             without: tests that are not asked.
         """
-        if mutant.pardon is not None:
-            return Judgement(mutant, Status.PARDONED, (), mutant.pardon), ""
         covering = [test for test in self.tests.covering(mutant) if test not in without]
         scenes = self.goldens.covering(mutant)
         if not covering and not scenes:
-            return Judgement(mutant, Status.SURVIVED, (), "no test and no scenario runs this line"), ""
+            return _pardoned(Judgement(mutant, Status.SURVIVED, (), "no test and no scenario runs this line")), ""
         digest = slot.copy.write(mutant.file, mutant.apply(self.sources[mutant.file]))
         try:
             said = self._ask(slot, mutant, covering, scenes)
         finally:
             slot.copy.restore()
         said = self._proven(slot, mutant, said, digest)
-        return _summed(mutant, said), said.tests.test if said.tests is not None else ""
+        return _pardoned(_summed(mutant, said)), said.tests.test if said.tests is not None else ""
 
     def _ask(self, slot: Slot, mutant: Mutant, covering: Sequence[str], scenes: Sequence[Scene]) -> Verdicts:
         first, rest = self._batches(mutant, covering)
@@ -163,6 +161,12 @@ class Judge:
 
 def _unimportable(tests: Said | None) -> bool:
     return tests is not None and tests.status == "crashed"
+
+
+def _pardoned(judged: Judgement) -> Judgement:
+    """A survivor that is pardoned; one that somebody notices needs no pardon."""
+    pardon = judged.mutant.pardon
+    return judged if pardon is None or judged.status is not Status.SURVIVED else Judgement(judged.mutant, Status.PARDONED, (), pardon)
 
 
 def _summed(mutant: Mutant, said: Verdicts) -> Judgement:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.errors import UsageError
-from gate.mutation.mutant import Mutant
+from gate.mutation.mutant import Judgement, Mutant, Status
 
 _COMMENT = re.compile(r"#\s*gate:\s*equivalent\b[\s:]*(.*)")
 
@@ -74,7 +74,18 @@ def grant(mutants: Iterable[Mutant], pardons: Sequence[Pardon]) -> list[Mutant]:
 
 
 def check_used(mutants: Sequence[Mutant], pardons: Iterable[Pardon]) -> None:
-    """Raises UsageError where a pardon pardons nothing."""
+    """Raises UsageError where there is nothing that a pardon could pardon."""
     for pardon in pardons:
         if not any(mutant.file == pardon.file and pardon.holds(mutant) for mutant in mutants):
             raise UsageError(f"{pardon.file}:{pardon.comment}: this pardon is of no use: no mutant is on line {pardon.line}. Remove it.")
+
+
+def check_needed(judged: Iterable[Judgement], pardons: Iterable[Pardon]) -> None:
+    """Raises UsageError where every mutant that a pardon could pardon was noticed."""
+    found = list(judged)
+    for pardon in pardons:
+        mine = [one for one in found if one.mutant.file == pardon.file and pardon.holds(one.mutant)]
+        if mine and not any(one.status is Status.PARDONED for one in mine):
+            raise UsageError(
+                f"{pardon.file}:{pardon.comment}: this pardon is of no use: every mutant of line {pardon.line} is noticed. Remove it."
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +18,7 @@ from gate.mutation.syntax import name
 _TIGHT = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.ComparisonTarget, cst.BooleanOperation, cst.Attribute, cst.Await)
 _LOOSE = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.BooleanOperation, cst.IfExp, cst.Lambda)
 _HIDING = ("jit", "compile", "script", "trace", "custom_op", "register_fake")
+_SPARE = "assigned-none"  # where a function would have no mutant at all
 _HIDDEN = ("backward", "jvp", "vmap")
 
 
@@ -39,24 +40,30 @@ def plant(file: str, source: str, operators: Sequence[Operator]) -> list[Mutant]
     found: dict[tuple[int, int, str], Mutant] = {}
     for mutant in walk.mutants():
         found.setdefault((mutant.line, mutant.end, mutant.after), mutant)
-    seen: dict[str, Mutant] = {}
-    plain = ast.dump(ast.parse(source))
+    seen: dict[tuple[object, ...], Mutant] = {}
+    plain = _does(source)
     for mutant in found.values():
-        tree = _tree(mutant.apply(source))
-        if tree is not None and tree != plain:
-            seen.setdefault(tree, mutant)
+        does = _does(mutant.apply(source))
+        if does is not None and does != plain:
+            seen.setdefault(does, mutant)
+    scopes = {mutant.scope for mutant in seen.values() if mutant.operator != _SPARE}
+    seen = {does: mutant for does, mutant in seen.items() if mutant.operator != _SPARE or mutant.scope not in scopes}
     return sorted(seen.values(), key=lambda mutant: (mutant.line, mutant.end))
 
 
-def _tree(source: str) -> str | None:
-    """The syntax tree as text; None for what does not compile."""
+def _does(source: str) -> tuple[object, ...] | None:
+    """What a source compiles to, without its line numbers; None for what does not compile."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            compile(source, "mutant", "exec", dont_inherit=True)
-            return ast.dump(ast.parse(source))
+            return _work(compile(source, "mutant", "exec", dont_inherit=True))
         except (SyntaxError, ValueError):
             return None
+
+
+def _work(code: types.CodeType) -> tuple[object, ...]:
+    consts = tuple(_work(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_flags, consts
 
 
 @dataclass(frozen=True)

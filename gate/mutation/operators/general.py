@@ -46,6 +46,8 @@ _AUGMENTED: dict[type[cst.BaseAugOp], type[cst.BaseAugOp]] = {
     cst.BitOrAssign: cst.BitAndAssign,
     cst.BitAndAssign: cst.BitOrAssign,
 }
+_EITHER_WAY = ("cast", "max", "min", "promote_types", "equal", "allclose", "array_equal", "maximum", "minimum", "gcd", "lcm", "hypot")
+_PLAIN = ("isinstance", "issubclass", "TypeVar", "getattr", "hasattr")
 _LOGGING = ("log", "logger", "logging", "warnings", "print")
 
 
@@ -132,9 +134,26 @@ def _statement_dropped(node: cst.CSTNode, site: Site) -> Found:
     call = statement_call(node)
     if call is not None and site.text(call.func).split(".")[0] in _LOGGING:
         return
-    parts = isinstance(only, cst.Assign) and all(isinstance(t.target, (cst.Attribute, cst.Subscript)) for t in only.targets)
+    parts = isinstance(only, cst.Assign) and all(_is_part(target.target) for target in only.targets)
     if call is not None or parts or isinstance(only, (cst.AugAssign, cst.Del, cst.Raise, cst.Assert)):
         yield Text(("pass",))
+
+
+def _is_part(target: cst.CSTNode) -> bool:
+    """Whether something is assigned to a part of an object that goes on without it, or to several."""
+    if isinstance(target, cst.Tuple):
+        return all(_is_part(element.value) for element in target.elements)
+    return isinstance(target, (cst.Attribute, cst.Subscript))
+
+
+@GENERAL.rule(
+    "assigned-none",
+    "in a function that no other operator has a place in, what is assigned is None",
+    ("def f():\n    a = b", "def f():\n    a = None"),
+)
+def _assigned_none(node: cst.CSTNode, site: Site) -> Found:
+    if site.functions and isinstance(node, cst.Assign) and all(isinstance(target.target, cst.Name) for target in node.targets):
+        yield node.with_changes(value=cst.Name("None"))
 
 
 @GENERAL.rule("returned-none", "what is returned becomes None", ("def f():\n    return a", "def f():\n    return None"))
@@ -158,7 +177,7 @@ def _arguments_swapped(node: cst.CSTNode, site: Site) -> Found:
         return
     one, two = given[0], given[1]
     called = site.text(node.func)
-    if site.text(one.value) == site.text(two.value) or called in ("isinstance", "cast", "max", "min", "TypeVar", "getattr", "hasattr"):
+    if site.text(one.value) == site.text(two.value) or called.rpartition(".")[2] in _EITHER_WAY or called in _PLAIN:
         return
     yield node.with_changes(args=[one.with_changes(value=two.value), two.with_changes(value=one.value), *node.args[2:]])
 
