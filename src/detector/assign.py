@@ -7,10 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from detector.boxes import EPSILON, overlap
+from detector.boxes import overlap
 from detector.model import STRIDES
 
 TOP = 13  # locations a box
+TINY = torch.finfo(torch.float32).tiny
 SMALLEST = 2 * STRIDES[0]  # pixels: a box is looked for as if it were at least so large, else it might hold no location
 
 
@@ -52,7 +53,7 @@ def assign(scores: Tensor, predicted: Tensor, points: Tensor, boxes: Tensor, lab
     owner = torch.where(chosen, fits, -1.0).argmax(1, keepdim=True)  # (B, 1, L)
     own = chosen & (torch.arange(boxes.shape[1], device=boxes.device)[:, None] == owner)
     aligned, fits = aligned * own, fits * own
-    scaled = aligned / (aligned.amax(-1, keepdim=True) + EPSILON**2) * fits.amax(-1, keepdim=True)
+    scaled = aligned / aligned.amax(-1, keepdim=True).clamp(min=TINY) * fits.amax(-1, keepdim=True)
     weights = scaled.amax(1)
     owner = owner.squeeze(1)
     of_class = labels.gather(1, owner)[..., None] == torch.arange(classes, device=labels.device)

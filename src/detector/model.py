@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 STRIDES = (8, 16, 32)
-PRIOR = 0.01  # what every class scores before training
+PRIOR = 0.01  # what every class scores before training, in images of 640 pixels
+REACH = 2.0  # strides from a location to its box's sides before training, nearly
 
 
 class Output(NamedTuple):
@@ -123,15 +124,16 @@ class Network(nn.Module):
     Args:
         classes: how many there are.
         width: factor on the channels; 1 is the nano network of 2.7 million parameters.
+        prior: what every class scores everywhere before training.
     """
 
-    def __init__(self, classes: int, width: float = 1.0) -> None:
+    def __init__(self, classes: int, width: float = 1.0, prior: float = PRIOR) -> None:
         super().__init__()
         channels = [max(8, 8 * round(width * c / 8)) for c in (16, 32, 64, 128, 256)]
         self.backbone = Backbone(channels)
         self.pyramid = Pyramid(*channels[2:])
         self.heads = nn.ModuleList(Head(c, channels[2], classes) for c in channels[2:])
-        self._initialise()
+        self._initialise(-math.log((1 - prior) / prior))
 
     def forward(self, images: Tensor) -> Output:
         """No value is brought to the host here, and no shape depends on one."""
@@ -143,7 +145,7 @@ class Network(nn.Module):
             points.append(centres(x.shape[2], x.shape[3], stride, x.device))
         return Output(torch.cat(logits, 1), torch.cat(distances, 1), torch.cat(points))
 
-    def _initialise(self) -> None:
+    def _initialise(self, bias: float) -> None:
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
@@ -152,10 +154,10 @@ class Network(nn.Module):
             of_classes, of_distances = head.classes[-1], head.distances[-1]
             assert isinstance(of_classes, nn.Conv2d)
             assert isinstance(of_distances, nn.Conv2d)
-            for last, bias in ((of_classes, -math.log((1 - PRIOR) / PRIOR)), (of_distances, 2.0)):
+            for last, start in ((of_classes, bias), (of_distances, REACH)):
                 assert last.bias is not None
                 nn.init.normal_(last.weight, std=0.01)
-                nn.init.constant_(last.bias, bias)
+                nn.init.constant_(last.bias, start)
 
 
 def centres(height: int, width: int, stride: int, device: torch.device) -> Tensor:

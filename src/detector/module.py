@@ -13,7 +13,7 @@ from detector.augment import Batch
 from detector.average import Average
 from detector.data import CocoData
 from detector.loss import detection_loss
-from detector.model import Network, Output
+from detector.model import PRIOR, Network, Output
 from detector.schedule import Plan, Schedule
 from detector.score import Found, average_precision, candidates, found
 from musgd import MuSGD, param_groups
@@ -44,7 +44,7 @@ class Detector(pl.LightningModule):
         names: list[str],
         size: int = 640,
         width: float = 1.0,
-        lr: float = 0.02,
+        lr: float = 0.1,
         momentum: float = 0.9,
         weight_decay: float = 5e-4,
         warmup: float = 0.05,
@@ -57,7 +57,7 @@ class Detector(pl.LightningModule):
         super().__init__()
         self.save_hyperparameters()
         self.names, self.size = names, size
-        self.network = Network(len(names), width)
+        self.network = Network(len(names), width, min(0.1, PRIOR * 640 / size))  # of fewer locations more answer for a box
         self.average = Average(self.network, decay)
         self._results: dict[int, list[Found]] = {}
 
