@@ -16,6 +16,7 @@ from golden.launch import Children, Ended, beside
 from golden.profile import environment
 from golden.settings import Report, Request, Settings, Turn
 from golden.stopwatch import Stopwatch
+from golden.timing import _tidy
 
 FIRST = """
 import time
@@ -134,6 +135,27 @@ def test_a_step_too_many_is_refused(tmp_path: Path) -> None:
     watch(loss=1)
     with pytest.raises(ScenarioFailed, match="step 2"):
         watch(loss=1)
+
+
+@pytest.mark.cuda
+def test_on_cuda_a_step_ends_when_the_device_is_idle(tmp_path: Path) -> None:
+    """The wall covers what the host has long left behind; the profiler and the allocator say how much work and memory it was."""
+    import torch
+
+    _tidy("cuda")
+    watch = Stopwatch(replace(turn("a.py:a", 8), profiled=True), "cuda", tmp_path)
+    matrix = torch.rand(4096, 4096, device="cuda")
+    for _ in range(8):
+        watch.mark()
+        for _ in range(20):
+            matrix @ matrix
+        watch(x=matrix)
+    figures = watch.figures("a")
+    assert all(host < wall for host, wall in zip(watch.host[1:3], watch.wall[1:3], strict=True))
+    assert 0 < figures["device"] <= max(watch.wall[3:])
+    assert figures["allocated"] >= 4096 * 4096 * 4
+    assert figures["reserved"] >= figures["allocated"]
+    assert figures["taken"] > 0
 
 
 def test_turns_survive_the_request_s_file(tmp_path: Path) -> None:
