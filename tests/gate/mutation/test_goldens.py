@@ -111,7 +111,6 @@ def test_one_unit_in_the_last_place_is_noticed(answer: Answer) -> None:
     assert killers(answer, operator="coefficient-nudged").count(["goldens"]) >= 2
 
 
-@pytest.mark.case("C2")
 def test_a_golden_that_the_unmutated_tree_does_not_give_is_no_baseline(tiny: Tiny) -> None:
     source = tiny.folder / "src/shop.py"
     source.write_text(OPTIMIZER.replace("DAMPING = 0.5", "DAMPING = 0.25"))

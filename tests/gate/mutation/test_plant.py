@@ -62,7 +62,6 @@ def _works(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(not isinstance(s, idle) and not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in function.body)
 
 
-@pytest.mark.case("C1")
 def test_decorated_functions_defaults_class_bodies_and_import_time_code_are_mutated() -> None:
     found = {(m.operator, m.after.strip()): m for m in planted(SOURCE)}
     assert found["guard-dropped", "# no_grad dropped"].loaded

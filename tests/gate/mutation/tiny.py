@@ -34,18 +34,11 @@ class Basket:
         return len(self.prices) >= self.limit
 
 
-def count(n):
-    done = 0
-    while done < n:
-        done += 1
-    return done
-
-
 def forgotten(a):
     return a + 1
 '''
 TESTS = """
-from shop import Basket, count
+from shop import Basket
 
 
 def test_total():
@@ -56,10 +49,6 @@ def test_total():
 def test_full():
     assert not Basket().full()
     assert Basket((1, 2, 3)).full()
-
-
-def test_count():
-    assert count(3) == 3
 """
 PROJECT = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\npythonpath = ["src"]\n'
 
