@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from gate.evidence.statement import Record, parse
 from golden.errors import StoreError
 
 MOST = 1 << 26  # bytes; no record is larger
+EARLIER = 20  # records of one thing that stay in this work tree: one of them may be of what a revert brings back
+_MARK = "?" * 16  # the part of a digest that ends a name
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,14 @@ class Archive:
 
 
 def write(config: Config, record: Record) -> Path:
-    """Writes a record of this work tree, whole or not at all. Raises StoreError."""
-    return put(config.root / ".gate" / FOLDER, record)
+    """Writes a record of this work tree, whole or not at all; earlier ones that read the very same go.
+
+    Raises:
+        StoreError: the disk or its permissions.
+    """
+    path = put(config.root / ".gate" / FOLDER, record)
+    _thin(path, record)
+    return path
 
 
 def put(folder: Path, record: Record) -> Path:
@@ -82,6 +91,8 @@ def load(config: Config) -> Archive:
             records.append(Filed(parse(path.read_bytes(), path.name), path, kept))
         except ValueError as error:
             spoilt.append((path, str(error)))
+        except FileNotFoundError:  # another gate has replaced it
+            continue
         except OSError as error:
             raise StoreError.of(error, path) from error
     records.sort(key=lambda filed: (filed.record.time, filed.kept, filed.path.name), reverse=True)
@@ -91,6 +102,19 @@ def load(config: Config) -> Archive:
 def kept_folder(config: Config, hardware: str) -> Path:
     """Where the repository keeps records of a hardware."""
     return config.goldens / hardware / FOLDER
+
+
+def _thin(path: Path, record: Record) -> None:
+    """Removes earlier records of one thing that read the same, and all but the newest of the others."""
+    earlier: list[tuple[str, Path]] = []
+    for other in path.parent.glob(f"{glob.escape(path.name[: -len(_MARK) - len('.json')])}{_MARK}.json"):
+        with suppress(OSError, ValueError):
+            known = parse(other.read_bytes(), other.name)
+            same = (known.subjects, known.since) == (record.subjects, record.since)
+            earlier.append(("" if same and other != path else known.time, other))
+    for _, other in [*sorted(earlier, reverse=True)[EARLIER:], *(item for item in earlier if not item[0])]:
+        with suppress(OSError):
+            other.unlink(missing_ok=True)
 
 
 def _files(config: Config) -> Iterator[tuple[Path, bool]]:

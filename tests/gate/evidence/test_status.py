@@ -11,6 +11,7 @@ import pytest
 
 from gate.errors import ConfigurationError
 from gate.evidence import Finding, Reading, Snapshot, StaleEvidence, leave
+from gate.evidence.archive import EARLIER
 from gate.evidence.judging import State
 from gate.evidence.keeping import keep
 from gate.evidence.status import View
@@ -162,6 +163,21 @@ def test_an_edited_record_counts_as_none(toy: Toy) -> None:
     status = toy.status()
     assert toy.states()["cpu/mutation"] == "missing"
     assert status.notes == (f"{path}: does not fit its name: it was edited or renamed. It counts as no record",)
+
+
+def test_records_do_not_pile_up(toy: Toy) -> None:
+    """Checked again on the same sources, the earlier record goes; of other sources so many stay as a revert may bring back."""
+    folder = toy.folder / ".gate/evidence"
+    count = len(list(folder.iterdir()))
+    for _ in range(3):
+        last = toy.tests()
+    assert len(list(folder.iterdir())) == count
+    assert toy.line("cpu/tests").filed[0].path == last
+    for number in range(EARLIER + 3):
+        write(toy.folder, {"src/replay.py": f"x = {number}\n"})
+        toy.tests()
+    assert len(list(folder.glob("tests-cpu-*"))) == EARLIER
+    assert toy.line("cpu/tests").state is State.FRESH
 
 
 def test_what_a_gpu_gave_is_kept_and_replaced(toy: Toy) -> None:
