@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from gate.check import harvest
+from gate.check import harvest, hidden
 from gate.check.change import Change
 from gate.check.harvest import Item
 from gate.check.knowledge import Known
@@ -144,7 +144,7 @@ class Chooser:
 
     def _python(self, draft: _Draft, change: Change) -> None:
         path = change.path
-        found = parts(change)
+        found = parts(change, self._handed)
         if found is None:
             touched = self._importers(path)
             what = "is gone" if change.new is None else "does not parse"
@@ -214,6 +214,10 @@ class Chooser:
         return reaching | self._where(lambda known: path in known.lines)
 
     @cached_property
+    def _handed(self) -> dict[str, str]:
+        return {name: why for tree in self.reach.trees.values() if tree for name, why in hidden.handed(tree).items()}
+
+    @cached_property
     def _reached(self) -> dict[str, frozenset[str]]:
         return {file: self.reach.of(file) for file in {item.file for item in self.items.values()}}
 
@@ -230,10 +234,14 @@ def _gone(part: Part) -> str:
 
 
 def unproven(units: Iterable[Unit], ran: Collection[str], known: Mapping[str, Known]) -> list[Unit]:
-    """What changed and yet was run by no test of those that ran."""
+    """What changed and yet was run by no test of those that ran.
+
+    One of its tests for which torch compiled something is taken to have run it: that is how its lines would be run unseen.
+    """
+    compiled = {key for key in ran if key in known and known[key].blind == harvest.COMPILED}
 
     def proven(unit: Unit) -> bool:
-        if unit.lines:
+        if unit.lines and unit.tests.isdisjoint(compiled):
             return any(known[key].lines.get(unit.path, 0) & unit.lines for key in ran if key in known)
         return not unit.tests.isdisjoint(ran)
 

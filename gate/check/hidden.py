@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gate.check.outline import Function, Outline
 
@@ -26,9 +26,15 @@ CACHED = "kept by a cache, so that only the first one who calls it is seen"
 DEVICE = "about a CUDA device, where kernels and threads of the driver run what coverage does not see"
 
 
-def reason(outline: Outline, function: Function) -> str | None:
-    """Why coverage cannot tell who runs a function; None where it can."""
-    given = dict(_given(outline.tree))
+def reason(outline: Outline, function: Function, elsewhere: Mapping[str, str] | None = None) -> str | None:
+    """Why coverage cannot tell who runs a function; None where it can.
+
+    Args:
+        outline: of its file.
+        function: the function.
+        elsewhere: what `handed` gives of other files.
+    """
+    given = {**(elsewhere or {}), **dict(_given(outline.tree))}
     found: Function | None = function
     while found is not None:
         told = _decorated(found) or given.get(found.node.name) or _method(found) or (DEVICE if _mentions_device(found.node) else None)
@@ -36,6 +42,11 @@ def reason(outline: Outline, function: Function) -> str | None:
             return told
         found = found.outer
     return None
+
+
+def handed(tree: ast.Module) -> dict[str, str]:
+    """Last names of functions that a file hands, by their names, to what calls them unseen, and why: they may stand in another file."""
+    return dict(_given(tree, plainly=True))
 
 
 def dotted(node: ast.AST) -> str:
@@ -47,8 +58,8 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
-def _given(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Names of functions that are handed to what calls them unseen, and why."""
+def _given(tree: ast.Module, *, plainly: bool = False) -> Iterator[tuple[str, str]]:
+    """Names of functions that are handed to what calls them unseen, and why; `plainly` leaves out names within other expressions."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -56,10 +67,9 @@ def _given(tree: ast.Module) -> Iterator[tuple[str, str]]:
         told = HOOK if _HOOK.fullmatch(called.rpartition(".")[2]) else COMPILED if _COMPILE.fullmatch(called) else None
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)] if told else []
         workers = [keyword.value for keyword in node.keywords if keyword.arg in _WORKER]
-        for argument in arguments:
-            yield from ((name, told or "") for name in _names(argument))
-        for argument in workers:
-            yield from ((name, LOADED) for name in _names(argument))
+        for argument, why in [*((argument, told or "") for argument in arguments), *((argument, LOADED) for argument in workers)]:
+            names = _names(argument) if not plainly else [dotted(argument).rpartition(".")[2]] if dotted(argument) else []
+            yield from ((name, why) for name in names)
 
 
 def _names(argument: ast.expr) -> Iterator[str]:

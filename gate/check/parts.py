@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -40,17 +40,22 @@ class Part:
 Lines: TypeAlias = "dict[str | None, int]"
 
 
-def parts(change: Change) -> list[Part] | None:
-    """The parts of a changed Python file; none where comments and documentation alone changed. None: it does not parse."""
+def parts(change: Change, handed: Mapping[str, str] | None = None) -> list[Part] | None:
+    """The parts of a changed Python file; none where comments and documentation alone changed. None: it does not parse.
+
+    Args:
+        change: the file.
+        handed: functions that other files hand to what calls them unseen, see gate.check.hidden.
+    """
     old = Outline.of(text(change.old or b""))
     new = Outline.of(text(change.new or b""))
     if new is None or change.new is None:
         return None
     if old is None:  # what was broken says nothing of what changed
-        return _parts(change.path, new, [Hunk(range(0), range(1, text(change.new).count("\n") + 2))], None)
+        return _parts(change.path, new, [Hunk(range(0), range(1, text(change.new).count("\n") + 2))], None, handed or {})
     if change.old is not None and new.same(old):
         return []
-    return _parts(change.path, new, hunks(text(change.old or b""), text(change.new)), old)
+    return _parts(change.path, new, hunks(text(change.old or b""), text(change.new)), old, handed or {})
 
 
 def heirs(old: str, new: str, differences: Iterable[Hunk]) -> list[tuple[int, int]]:
@@ -79,7 +84,7 @@ def text(content: bytes) -> str:
     return content.decode("utf-8-sig", "surrogateescape")
 
 
-def _parts(path: str, new: Outline, differences: list[Hunk] | tuple[Hunk, ...], old: Outline | None) -> list[Part]:
+def _parts(path: str, new: Outline, differences: Iterable[Hunk], old: Outline | None, handed: Mapping[str, str]) -> list[Part]:
     found: Lines = {}
     for hunk in differences:
         added = _owned(new, hunk.new)
@@ -89,7 +94,7 @@ def _parts(path: str, new: Outline, differences: list[Hunk] | tuple[Hunk, ...], 
             if name not in added:  # what stood there is gone, and the function may still be there
                 target = name if name is not None and new.function(name) else None
                 found[target] = found.get(target, 0) | _body(new, target)
-    return [_part(path, new, name, lines) for name, lines in found.items()]
+    return [_part(path, new, name, lines, handed) for name, lines in found.items()]
 
 
 def _owned(outline: Outline, lines: range) -> Lines:
@@ -108,8 +113,8 @@ def _body(outline: Outline, name: str | None) -> int:
     return stretch(function.body) if function else 0
 
 
-def _part(path: str, outline: Outline, name: str | None, lines: int) -> Part:
+def _part(path: str, outline: Outline, name: str | None, lines: int, handed: Mapping[str, str]) -> Part:
     function: Function | None = outline.function(name) if name else None
     if function is None:
         return Part(path, None, lines)
-    return Part(path, name, lines, stretch(function.body), hidden.reason(outline, function))
+    return Part(path, name, lines, stretch(function.body), hidden.reason(outline, function, handed))

@@ -48,19 +48,14 @@ patch =
     execv
     fork
 context = ${{GATE_CHECK_CONTEXT-}}
-disable_warnings =
-    no-data-collected
-    module-not-imported
-    module-not-measured
-    module-not-python
-    already-imported
-    include-ignored
-    couldnt-parse
-    no-ctracer
-    no-sysmon
-    trace-changed
-    dynamic-conflict
+disable_warnings = {quiet}
 """
+
+
+_QUIET = (
+    *("no-data-collected", "module-not-imported", "module-not-measured", "module-not-python", "already-imported", "include-ignored"),
+    *("couldnt-parse", "no-ctracer", "no-sysmon", "trace-changed", "dynamic-conflict"),
+)
 
 
 def context_of(key: str) -> str:
@@ -77,7 +72,9 @@ class Watch:
         self._seen: dict[str, dict[str, Any]] = {}
         self._pid = os.getpid()
         settings = folder / f"coverage-{worker}.ini"
-        settings.write_text(_SETTINGS.format(root=root, folder=folder, plugin=Path(__file__).parent), encoding="utf-8")
+        settings.write_text(
+            _SETTINGS.format(root=root, folder=folder, plugin=Path(__file__).parent, quiet=",".join(_QUIET)), encoding="utf-8"
+        )
         os.environ.pop(CONTEXT, None)
         os.environ["COVERAGE_CORE"] = "ctrace"  # contexts get lost on the core that Python 3.14 has by default
         self.coverage = coverage.Coverage(config_file=str(settings))

@@ -129,6 +129,16 @@ def test_a_trailer_adds_its_tests() -> None:
     assert choice.reasons["tests/test_b.py::alone"] == ("Gate: trailer of 1a2b3c4",)
 
 
+def test_a_function_that_another_file_hands_to_a_hook_is_hidden() -> None:
+    """Not one of another name, and none without that file."""
+    change = edited("return 1\n", "return 0\n")
+    found = chooser()
+    trees = {**found.reach.trees, "tests/test_b.py": ast.parse("import a\nt.register_hook(a.f)\n")}
+    assert "hook" in replace(found, reach=Reach(trees)).choose([change], {}).fallback[0]
+    assert not found.choose([change], {}).fallback
+    assert short(edited("return 2\n", "return 0\n")) == ["runs_all"]
+
+
 def unit(kind: Kind, lines: int = 0, *tests: str) -> Unit:
     return Unit(kind, "title", "a.py", lines, frozenset(tests))
 
@@ -138,6 +148,12 @@ def test_a_unit_is_proven_by_who_ran_its_lines() -> None:
     known = {"t": Known("t.py", {"a.py": mask([5])})}
     assert unproven([unit(Kind.FUNCTION, mask([5, 6])), unit(Kind.IMPORT, 0, "t")], ["t"], known) == []
     assert len(unproven([unit(Kind.FUNCTION, mask([6])), unit(Kind.IMPORT, 0, "u")], ["t"], known)) == 2
+
+
+def test_what_torch_compiled_may_have_run_it() -> None:
+    known = {"t": Known("t.py", blind=harvest.COMPILED), "u": Known("t.py")}
+    assert unproven([unit(Kind.FUNCTION, mask([5]), "t")], ["t"], known) == []
+    assert len(unproven([unit(Kind.FUNCTION, mask([5]), "u")], ["t", "u"], known)) == 1
 
 
 def test_an_import_does_not_stand_for_a_function() -> None:
