@@ -65,7 +65,7 @@ def clear_leftovers(root: Path) -> tuple[Path, ...]:
 
 
 def leftovers(root: Path) -> tuple[Path, ...]:
-    """The folders aside of processes that are gone. Raises StoreError where that cannot be told."""
+    """The folders aside of processes that are gone; StoreError where that cannot be told."""
     try:
         found = [path for path in sorted(root.iterdir()) if PATTERN.fullmatch(path.name)] if root.is_dir() else []
         return tuple(path for path in found if path.is_dir() and not path.is_symlink() and not _alive(path))

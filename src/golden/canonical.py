@@ -91,7 +91,7 @@ def as_text(document: Any, name: str) -> str:
 
 
 def expect(holds: bool, why: str) -> None:
-    """Raises ValueError, saying why, unless something holds."""
+    """ValueError, saying why, unless something holds."""
     if not holds:
         raise ValueError(why)
 

@@ -101,7 +101,7 @@ def census(expected: Bytes, actual: Bytes, dtype: str, shape: tuple[int, ...]) -
     """Counts the elements that differ between two tensors, given as their logical bytes in row-major order.
 
     Args:
-        expected: all bytes of the one tensor, little-endian; never written to.
+        expected: all bytes of the one tensor, little-endian; only read.
         actual: all bytes of the other.
         dtype: of both, as a leaf names it ("bfloat16", "numpy:float32"). Unknown ones are compared as bytes of their size.
         shape: of both.

@@ -28,7 +28,7 @@ def baseline() -> frozenset[str]:
 
 
 def imported(before: frozenset[str] = frozenset(), project: Path | None = None) -> dict[str, str]:
-    """The distributions whose modules this process has imported, normalised name to version, sorted; torch and numpy always.
+    """The distributions whose modules this process has imported, normalised name to version, sorted; torch and numpy among them.
 
     Args:
         before: `baseline()`; modules that were there already do not count.

@@ -1,7 +1,8 @@
 """Everything around a run that can move its bits, as JSON; and how two such environments differ.
 
-What varies from run to run without moving a bit never goes in: paths, process ids, host names, times, free memory. Two machines with
-other CPUs, both under the portable profile, differ below "cpu" alone.
+What varies from run to run without moving a bit never goes in: paths, process ids, host names, times, free memory.
+[held by tests/golden/test_environment.py::test_it_holds_nothing_that_varies_without_meaning] Two machines with other CPUs, both under the
+portable profile, differ below "cpu" alone.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def read(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def check_regular(path: Path) -> None:
-    """Refuses what could lead outside or never end: links, folders, pipes, devices.
+    """Refuses what could lead outside or have no end: links, folders, pipes, devices.
 
     Raises:
         CorruptGolden: naming it.

@@ -33,8 +33,9 @@ UNREADABLE = "unreadable"
 def flags() -> dict[str, Any]:
     """The state of every switch: `{"flags": {"torch.backends.cudnn.benchmark": False, ...}, "threads": 1, "interop_threads": 1}`.
 
-    A switch that raises when read (torch's older and newer TF32 flags do, once both were set) is "unreadable". Takes no more than
-    a millisecond, so that it can be asked for at import, at build and at step 1.
+    A switch that raises when read (torch's older and newer TF32 flags do, once both were set) is "unreadable".
+    [held by tests/golden/test_flags.py::test_reading_never_raises] Takes no more than a millisecond, so that it can be asked for at import,
+    at build and at step 1.
     """
     import torch
     import torch.backends.opt_einsum  # torch 2.4 brings it along at the first einsum, which would look like a change

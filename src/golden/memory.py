@@ -1,6 +1,7 @@
 """Bytes where they lie: views of memory by address, and the logical bytes of what is not contiguous.
 
 Views are made from addresses, never by ``Tensor.numpy()``: that marks the storage as not resizable, and a recorder leaves a run as it is.
+[held by tests/golden/test_memory.py::test_a_tensor_can_still_be_resized_after_its_memory_was_viewed_and_could_not_after_numpy]
 A view keeps nothing alive. Whoever reads one holds its owner, and has checked that the owner still lies there.
 
 Legend: address in bytes; strides in bytes; span is the number of bytes from the first byte to the last, zero for what is empty.
@@ -86,7 +87,7 @@ def pieces(view: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.uint8]]:
 
 
 def digest_of(view: View) -> bytes:
-    """Digest of the logical bytes, 16 bytes; never copies more than a piece."""
+    """Digest of the logical bytes, 16 bytes; copies a piece at a time."""
     if isinstance(view, memoryview):
         return digest(view)
     state = xxhash.xxh3_128()

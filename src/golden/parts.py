@@ -88,6 +88,7 @@ def state(holder: Any, path: str) -> dict[Any, Any]:
 
     Raises:
         ScenarioFailed: if it raises, or returns no mapping.
+            [held by tests/golden/test_parts.py::test_a_state_dict_that_raises_is_the_scenarios_failure_with_its_path]
     """
     try:
         found = holder.state_dict()

@@ -1,6 +1,6 @@
 """The plan of a training state: what was learnt at one step about the next.
 
-Walking a state of 1,100 tensors costs several times what hashing it does. Almost always the next step has the same leaves, so each phase is
+Walking a state of 1,100 tensors costs several times what hashing it does. Mostly the next step has the same leaves, so each phase is
 first shown to the section that was built for it, which looks at everything that makes up a leaf; only a phase that is built differently is
 walked anew. A plan holds no tensor between two steps.
 """
@@ -113,7 +113,7 @@ class Plan:
 
         Raises:
             Refused: for what cannot be recorded, with its path.
-            ScenarioFailed: if a value's own code raises.
+            ScenarioFailed: if a value's own code fails.
         """
         try:
             self._follow(phases)

@@ -64,7 +64,7 @@ def find(start_file: Path, run: str, name: str | None = None) -> Found:
 
 
 def read_gate(pyproject: Path) -> Mapping[str, Any] | None:
-    """The table [tool.gate] of a pyproject.toml, None where it has none. Raises UsageError naming the file where it does not parse."""
+    """The table [tool.gate] of a pyproject.toml, None where it has none; UsageError names the file where it does not parse."""
     parser = _parser()
     if parser is None:
         raise UsageError(f"{pyproject}: reading it takes Python 3.11 or tomli. Install tomli, or use a newer Python.")
@@ -80,7 +80,7 @@ def read_gate(pyproject: Path) -> Mapping[str, Any] | None:
 
 
 def scenarios(pyproject: Path) -> dict[str, Settings]:
-    """Every configured scenario by name. Raises UsageError naming the file, the key and what is allowed."""
+    """Every configured scenario by name; UsageError names the file, the key and what is allowed."""
     tables = (read_gate(pyproject) or {}).get("scenarios", {})
     if not isinstance(tables, Mapping):
         raise UsageError(f"{pyproject}: tool.gate.scenarios is {shown(tables)}, but has to hold tables, [tool.gate.scenarios.NAME].")

@@ -1,6 +1,9 @@
 """Where a run's imports come from: project files from the request's root, as they stand there now.
 
-The rule of names: the standard library and golden are never shadowed by a project. Every other name is looked up in the scenario's
+The rule of names: the standard library and golden are never shadowed by a project.
+[held by tests/golden/test_rerouting.py::test_the_standard_library_is_not_shadowed]
+[held by tests/golden/test_rerouting.py::test_golden_is_not_shadowed]
+Every other name is looked up in the scenario's
 folder, the root and the root's `src`, in that order, and then where the interpreter would look anyway; so the tree under test goes
 before an installed copy of it (but, as Python has it, a folder without `__init__.py` after an installed package). A project's own
 `random.py` can be imported only from within a package.

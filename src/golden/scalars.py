@@ -10,8 +10,9 @@
     Color.RED           enum: by class and name; flags by value
     step_lr             function, builtin, method, class: by qualified name, without its module and what it closes over
 
-Scalars of numpy have the type ``numpy:float32`` and are never those of Python. A subclass of int, float, str, bytes or complex has its own
-name as type, and the text of its base.
+Scalars of numpy have the type ``numpy:float32`` and are never those of Python.
+[held by tests/golden/test_scalars.py::test_equal_values_of_different_types_are_different]
+A subclass of int, float, str, bytes or complex has its own name as type, and the text of its base.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def follow(record: Recorder, script: Path, function: str, after_step: Callable[[
 
     Raises:
         ScenarioFailed: no optimizer steps there, or one steps on another device than the run's.
-        BaseException: what the script raises.
+        BaseException: what the script raises. [held by tests/golden/test_script.py::test_what_the_script_raises_is_its_own]
     """
     seen = 0
 

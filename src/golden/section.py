@@ -34,7 +34,7 @@ class Section:
 
     Raises:
         Refused: for what cannot be recorded.
-        ScenarioFailed: if the value's own code raises, or gives another structure each time it is asked.
+        ScenarioFailed: if the value's own code fails, or gives another structure each time it is asked.
 
     Attributes:
         leaves: in order; ``shares`` not filled in.

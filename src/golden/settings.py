@@ -200,7 +200,7 @@ class Request:
 
     @classmethod
     def from_json(cls, text: str) -> Request:
-        """Reads what `to_json` wrote. Raises UsageError where that is not what the text is."""
+        """Reads what `to_json` wrote; UsageError where that is not what the text is."""
         values = _load(cls, text)
         for key in ("project", "root", "out", "report", "folder"):
             values[key] = None if values[key] is None else Path(values[key])
@@ -244,7 +244,7 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str) -> Report:
-        """Reads what `to_json` wrote. Raises UsageError where that is not what the text is."""
+        """Reads what `to_json` wrote; UsageError where that is not what the text is."""
         values = _load(cls, text)
         return cls(**{**values, "foreign": tuple(values["foreign"]), "flags": tuple(values["flags"])})
 

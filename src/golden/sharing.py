@@ -18,6 +18,7 @@ class Ranges:
     Args:
         span: int64 [n], number of bytes; an empty range overlaps with nothing.
         space: int64 [n], which memory the range is in; ranges of two spaces never overlap.
+            [held by tests/golden/test_sharing.py::test_the_same_addresses_in_two_memories_are_two_things]
     """
 
     def __init__(self, span: Ints, space: Ints) -> None:

@@ -2,7 +2,7 @@
 
 All copies of a round are queued before any is waited for: into one buffer of pinned memory, on the device's current stream, with one
 synchronisation. A round is at most 256 MiB, or one tensor: more state than that comes in several rounds, so that it is never whole in the
-host's memory.
+host's memory. [held by tests/golden/test_staging.py::test_a_round_holds_no_more_than_it_may]
 """
 
 from __future__ import annotations

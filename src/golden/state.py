@@ -64,7 +64,7 @@ class Builder:
 
         Raises:
             Refused: for what cannot be recorded.
-            ScenarioFailed: if the value's own code raises.
+            ScenarioFailed: if the value's own code fails.
         """
         if isinstance(value, Tensor):
             if tensors.plain(value):

@@ -28,7 +28,7 @@ class Timing(Execution):
         self._functions: dict[str, Callable[[Any], object]] = {}
 
     def run(self) -> None:
-        """Times the turns, one after the other. Raises what a recording does."""
+        """Times the turns, one after the other; fails as a recording does."""
         self._check_profile()
         self._import_torch()
         request = self.request
