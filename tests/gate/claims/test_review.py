@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gate.claims.issue import Weight
 from gate.claims.review import Claims, refresh, review
+from gate.config import find
 from gate.errors import ConfigurationError
+from gate.evidence.archive import Archive
 from gate.evidence.status import View
 from tests.gate.evidence.records import CONFIG, Toy
 from tests.gate.repositories import write
 
+ROOT = Path(__file__).parents[3]
 SCOPED = CONFIG.replace("[tool.gate.required]", '[tool.gate.claims]\npromise = ["src"]\n\n[tool.gate.required]')
 UPDATE = 'def update(w):\n    """Never the same{}."""\n    return w - 1\n'
 
@@ -127,3 +132,11 @@ def test_a_wrong_table_is_told(toy: Toy, line: str, told: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         look(toy)
     assert told in str(caught.value)
+
+
+def test_this_project_s_own_promises_name_tests_that_exist() -> None:
+    """Whatever the evidence of this work tree says: no sentence promises by itself, and no figure is typed into a document."""
+    view = replace(View.of(find(ROOT)), archive=Archive(()))
+    found = review(view)
+    assert found.promises > 10
+    assert [issue.text for issue in found.issues if issue.weight in (Weight.CLAIM, Weight.WARNING)] == []
