@@ -120,7 +120,9 @@ class Chooser:
         draft.take(readers, f"reads {path}, which changed")
         if path in self.quiet:
             return
-        if name == "conftest.py":
+        if change.old is None and change.new is None:
+            self._everything(draft, change, "it is no plain file (a submodule, perhaps)")
+        elif name == "conftest.py":
             folder = path.removesuffix("conftest.py")
             below = [key for key, item in self.items.items() if item.file.startswith(folder)]
             self._unit(draft, change, f"{path} changed, which holds for all tests below it", below)

@@ -180,7 +180,10 @@ class Check:
         for key, outcome in self._confirmed(ran, chosen).items():
             ran[key] = outcome
             fresh[key] = replace(fresh[key], outcome="passed", blind=harvest.DISTURBED)
-        known = known.refreshed(fresh, items)
+        # What was not even collected (another selection by configuration or variables) is not forgotten as long as its file is there.
+        files = {item.file for item in items.values()}
+        apart = [key for key, test in known.tests.items() if test.file not in files and test.file in self.matter.sources]
+        known = known.refreshed(fresh, [*items, *apart])
         if not _edited(self.session.root, self.matter.sources):
             knowledge.keep(known, self.session.store, self.name)
         return ran, known

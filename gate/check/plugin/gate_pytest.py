@@ -26,7 +26,7 @@ CONTEXT = "GATE_CHECK_CONTEXT"
 REQUEST = "GATE_CHECK_REQUEST"
 START = "COVERAGE_PROCESS_START"
 LONGEST = 100_000  # characters of one failure's text
-# Every process that ends by itself runs lines of threading.py (its shutdown): so even one that ran nothing of the project is heard of.
+# threading.py: every process runs its shutdown, so that one that ran nothing of the project is heard of, too.
 _SETTINGS = """[run]
 core = ctrace
 branch = False
@@ -52,9 +52,10 @@ disable_warnings = {quiet}
 """
 
 
+_NOTHING: dict[str, Any] = {"started": 0, "lost": 0}
 _QUIET = (
-    *("no-data-collected", "module-not-imported", "module-not-measured", "module-not-python", "already-imported", "include-ignored"),
-    *("couldnt-parse", "no-ctracer", "no-sysmon", "trace-changed", "dynamic-conflict"),
+    "no-data-collected,module-not-imported,module-not-measured,module-not-python,already-imported,include-ignored,couldnt-parse,"
+    "no-ctracer,no-sysmon,trace-changed,dynamic-conflict"
 )
 
 
@@ -72,9 +73,7 @@ class Watch:
         self._seen: dict[str, dict[str, Any]] = {}
         self._pid = os.getpid()
         settings = folder / f"coverage-{worker}.ini"
-        settings.write_text(
-            _SETTINGS.format(root=root, folder=folder, plugin=Path(__file__).parent, quiet=",".join(_QUIET)), encoding="utf-8"
-        )
+        settings.write_text(_SETTINGS.format(root=root, folder=folder, plugin=Path(__file__).parent, quiet=_QUIET), encoding="utf-8")
         os.environ.pop(CONTEXT, None)
         os.environ["COVERAGE_CORE"] = "ctrace"  # contexts get lost on the core that Python 3.14 has by default
         self.coverage = coverage.Coverage(config_file=str(settings))
@@ -86,17 +85,13 @@ class Watch:
     def enter(self, key: str | None) -> str | None:
         """From now on lines are those of a test, of a fixture, or of nobody; returns whose they were."""
         before, self.key = self.key, key
-        name = "" if key is None else context_of(key)
-        self.coverage.switch_context(name)
-        if name:
-            os.environ[CONTEXT] = name
-        else:
-            os.environ.pop(CONTEXT, None)
+        os.environ[CONTEXT] = "" if key is None else context_of(key)
+        self.coverage.switch_context(os.environ[CONTEXT])
         return before
 
     def write(self, key: str) -> None:
         """Writes down what was seen of a test or a fixture."""
-        facts = self._seen.pop(key, {"reads": {}, "started": 0, "lost": 0})
+        facts = self._seen.pop(key, dict(_NOTHING, reads={}))
         line = {"key": key, "context": context_of(key), "worker": self.worker, **facts, "reads": list(facts["reads"])}
         with (self.folder / f"seen-{self.worker}.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -116,7 +111,7 @@ class Watch:
     def _facts(self) -> dict[str, Any] | None:
         if self.key is None or os.getpid() != self._pid:
             return None
-        return self._seen.setdefault(self.key, {"reads": {}, "started": 0, "lost": 0})
+        return self._seen.setdefault(self.key, dict(_NOTHING, reads={}))
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self.key is None:

@@ -106,6 +106,10 @@ def test_what_may_decide_everything_selects_all(path: str) -> None:
     assert not quiet.choose([Change(path, b"a", b"b")], {}).reasons
 
 
+def test_a_submodule_selects_all() -> None:
+    assert len(chooser().choose([Change("vendored", None, None)], {}).reasons) == len(KNOWN)
+
+
 def test_a_conftest_selects_what_is_below_it() -> None:
     assert len(short(Change("tests/conftest.py", b"", b"X = 1\n"))) == len(KNOWN)
     assert short(Change("deep/conftest.py", None, b"X = 1\n")) == []
