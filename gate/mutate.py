@@ -210,13 +210,14 @@ def _judged(
             judged, new = _all(means, slots, judge, mutants, cache, context)
             seconds = time.monotonic() - begun
     cache.save()
-    _check_unchanged(suite, facts)
+    read = _read(facts, targets, files, suite, goldens)
+    _check_unchanged(suite.project, read)
     if not asked.operators and len(mutants) == total and asked.since is None:
         pardons.check_needed(judged, [pardon for file, source in sources.items() for pardon in pardons.read(file, source)])
     return Result(
         tuple(judged),
         Witnesses(len(tests.seconds), len(files), tests.skipped, tests.unstable, [s.name for s in goldens.scenes], goldens.left_out),
-        _read(facts, targets, files, suite, goldens), python.torch, platform.python_version(),
+        read, python.torch, platform.python_version(),
         machine.default(asked.device) or asked.device,
         total if len(mutants) < total else None, asked.seed, seconds, new,
     )  # fmt: skip
@@ -343,10 +344,10 @@ def _confirmed(
     return dict(zip(again, slots.map(lambda slot, place: judge.judge(slot, mutants[place], unstable), again), strict=True))
 
 
-def _check_unchanged(suite: Suite, facts: Mapping[str, str]) -> None:
-    """Raises BaselineFailed where a file was edited meanwhile: the copies were made of what is there no longer."""
-    now = copies.digests(suite.project, [name for name in facts if (suite.project / name).is_file()])
-    edited = sorted(name for name in facts if now.get(name) != facts[name] and name.endswith((".py", ".toml", ".json", ".safetensors")))
+def _check_unchanged(project: Path, facts: Mapping[str, str]) -> None:
+    """Raises BaselineFailed where a file that decided was edited meanwhile: the copies were made of what is there no longer."""
+    now = copies.digests(project, [name for name in facts if (project / name).is_file()])
+    edited = sorted(name for name in facts if now.get(name) != facts[name])
     if edited:
         raise BaselineFailed(f"{', '.join(edited[:3])} changed while the mutants ran, which had the earlier content: run again.")
 

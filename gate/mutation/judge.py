@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Judge:
     both: bool = True
     limit: float | None = None
     _killers: dict[tuple[str, str], OrderedDict[str, None]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def judge(self, slot: Slot, mutant: Mutant, without: frozenset[str] = frozenset()) -> tuple[Judgement, str]:
         """What came of a mutant, and the test that killed it; leaves the copy as it was.
@@ -85,9 +87,10 @@ class Judge:
 
     def _batches(self, mutant: Mutant, covering: Sequence[str]) -> tuple[list[str], list[str]]:
         """A few fast tests, those before them that killed a neighbour; and all others."""
-        known = self._killers.get((mutant.file, mutant.scope)) or OrderedDict()
+        with self._lock:
+            known = dict.fromkeys(reversed(self._killers.get((mutant.file, mutant.scope), OrderedDict())))
         here = set(covering)
-        order = [*(test for test in reversed(known) if test in here), *(test for test in covering if test not in known)]
+        order = [*(test for test in known if test in here), *(test for test in covering if test not in known)]
         first: list[str] = []
         files: set[str] = set()
         spent = 0.0
@@ -102,11 +105,12 @@ class Judge:
         return first, [test for test in order if test not in chosen]
 
     def _remember(self, mutant: Mutant, test: str) -> None:
-        known = self._killers.setdefault((mutant.file, mutant.scope), OrderedDict())
-        known[test] = None
-        known.move_to_end(test)
-        if len(known) > _KILLERS:
-            known.popitem(last=False)
+        with self._lock:
+            known = self._killers.setdefault((mutant.file, mutant.scope), OrderedDict())
+            known[test] = None
+            known.move_to_end(test)
+            if len(known) > _KILLERS:
+                known.popitem(last=False)
 
     def _tests(self, slot: Slot, mutant: Mutant, tests: Sequence[str]) -> Said:
         files = list(dict.fromkeys(self.tests.files[test] for test in tests))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -19,6 +20,11 @@ class Status(str, Enum):
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+def lines_of(source: str) -> list[str]:
+    """The lines of a source with their ends, as Python counts them: a form feed or another separator within a line ends none."""
+    return io.StringIO(source, newline="").readlines()
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Mutant:
 
     def apply(self, source: str) -> str:
         """The whole file with the fault in it."""
-        lines = source.splitlines(keepends=True)
+        lines = lines_of(source)
         ending = lines[self.end - 1][len(lines[self.end - 1].rstrip("\r\n")) :]
         return "".join([*lines[: self.line - 1], self.after + ending, *lines[self.end :]])
 

@@ -11,7 +11,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from gate.errors import UsageError
-from gate.mutation.mutant import Mutant
+from gate.mutation.mutant import Mutant, lines_of
 from gate.mutation.operator import Operator, Site, Text
 from gate.mutation.syntax import name
 
@@ -86,7 +86,7 @@ class _Walk:
         self.module = wrapper.module
         self.positions: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = wrapper.resolve(ParentNodeProvider)
-        self.lines = source.splitlines(keepends=True)
+        self.lines = lines_of(source)
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line))

@@ -101,7 +101,7 @@ class Worker:
 
     def _load(self, modules: Sequence[str]) -> None:
         answer = self._say({"do": "preload", "modules": list(modules)}, 300)
-        if answer["threads"] > 1:  # it cannot fork any more: another one goes without what started a thread
+        if answer["threads"] > 1:  # it cannot fork any more: another one goes without what started a thread or CUDA
             self.left_out |= {name for name, why in answer["bad"].items() if why == "thread"}
             self.modules = [name for name in self.modules if name not in self.left_out]
             self._end()
@@ -123,7 +123,7 @@ class Worker:
             raise BaselineFailed(f"The process that forks for mutants has ended:\n{self._told()}")
         answer: dict[str, Any] = json.loads(line)
         if answer.get("ended") == "threads":
-            raise BaselineFailed("The process that forks for mutants has started a thread, so that its forks could hang.")
+            raise BaselineFailed("The process that forks for mutants has started a thread or CUDA, so that its forks could hang.")
         return answer
 
     def _line(self, deadline: float) -> bytes:

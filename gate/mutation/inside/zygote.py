@@ -4,7 +4,7 @@ It reads one JSON object a line from its standard input and answers with one a l
 because the parent has ended in whatever way, it ends every process below it, removes its folder, and ends itself.
 """
 
-# ruff: noqa: PTH116, PTH120, PTH208
+# ruff: noqa: PTH112, PTH115, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _moved(code: types.CodeType, path: str) -> types.CodeType:
 
 
 def preload(names: list[str]) -> dict[str, str]:
-    """Imports modules; returns those that start a thread, or fail, with the reason. One that starts a thread ends this process's use."""
+    """Imports modules; returns those that fail, with the reason, and one that starts a thread or CUDA, after which no fork is safe."""
     bad: dict[str, str] = {}
     for name in names:
         if name in sys.modules:
@@ -125,7 +125,7 @@ def preload(names: list[str]) -> dict[str, str]:
             importlib.import_module(name)
         except BaseException as error:
             bad[name] = f"{type(error).__name__}: {error}"[:200]
-        if threads() > 1:
+        if threads() > 1 or cuda_started():
             bad[name] = "thread"
             break
     gc.collect()
@@ -139,6 +139,15 @@ def threads() -> int:
         return max(len(os.listdir("/proc/self/task")), threading.active_count())
     except OSError:
         return threading.active_count()
+
+
+def cuda_started() -> bool:
+    """Whether this process has opened a CUDA device: its forks could not use it."""
+    for entry in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{entry}").startswith("/dev/nvidia"):
+                return True
+    return False
 
 
 def descendants(of: int) -> list[int]:
@@ -219,7 +228,7 @@ class Zygote:
     def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
         if command["do"] == "preload":
             bad = preload(command["modules"])
-            return {"bad": bad, "threads": threads()}
+            return {"bad": bad, "threads": threads() + cuda_started()}
         if command["do"] == "codes":
             self.sources.take(command["file"])
             return {}
@@ -234,7 +243,7 @@ class Zygote:
 
     def _run(self, job: dict[str, Any]) -> dict[str, Any]:
         """Forks for a job, and waits for it, its time or the parent's end."""
-        if threads() > 1:
+        if threads() > 1 or cuda_started():
             return {"ended": "threads"}
         begun = time.monotonic()
         reading, writing = os.pipe()
