@@ -24,8 +24,8 @@ $(READY): requirements/dev.txt pyproject.toml
 gate: setup  ## verify the CPU goldens, bit by bit
 	@$(BIN)/gate verify $(if $(TORCH),--torch $(TORCH))
 
-test: setup  ## the tests, on two workers
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+test: setup  ## the tests, on two workers; leaves evidence of them
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -p gate.evidence.session
 
 lint: setup  ## ruff and mypy --strict over gate, src, goldens and tests
 	@$(BIN)/ruff check .

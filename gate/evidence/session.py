@@ -88,11 +88,20 @@ class Session:
 
 
 def read(present: Present, tests: Iterable[str]) -> set[str]:
-    """What test files may read: the sources that they import, and what those do; and all data that lies in a folder without a dot."""
-    reach = Reach({path: _tree(present.config.root / path) for path in present.files if path.endswith(".py")})
+    """What test files may read: the sources that they import, and what those do, whole packages; and all data in folders without a dot."""
+    python = [path for path in present.files if path.endswith(".py")]
+    reach = Reach({path: _tree(present.config.root / path) for path in python})
     sources = {path for test in tests for path in reach.of(test)}
+    packages = tuple({f"{package}/" for path in sources if (package := _package(path, set(python)))})
+    sources |= {path for path in python if path.startswith(packages)}  # a file may be run by a path that no syntax shows
     others = (PurePosixPath(path) for path in present.files if not path.endswith(".py"))
     return sources | {path.as_posix() for path in others if len(path.parts) > 1 and not any(part.startswith(".") for part in path.parts)}
+
+
+def _package(path: str, files: set[str]) -> str | None:
+    """The outermost package that a file lies in."""
+    inside = [folder.as_posix() for folder in PurePosixPath(path).parents if (folder / "__init__.py").as_posix() in files]
+    return inside[-1] if inside else None
 
 
 def _tree(path: Path) -> ast.Module | None:
