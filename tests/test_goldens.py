@@ -23,6 +23,8 @@ PHASES = {
     "digits-adamw": FIT,
     "digits-resume": FIT,
     "text": {"batch", "loss", "norm", "grads", "optimizer", "model", "rng"},
+    "detector": FIT | {"metrics"},
+    "detector-resume": FIT | {"metrics"},
 }
 FULL = ("digits", "digits-adamw")
 FOLDERS = sorted(path.parent for path in GOLDENS.glob("*/torch-*/*/manifest.json"))
@@ -44,22 +46,29 @@ def test_every_scenario_has_a_cpu_golden_under_every_supported_torch(name: str, 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=identify)
 def test_a_golden_is_whole_and_has_its_phases(folder: Path) -> None:
-    """Every byte has its digest, and each of the twelve steps has every phase that its training has."""
+    """Every byte has its digest, and each step that the scenario has holds every phase of its training."""
     golden = Golden.open(folder)
     golden.check()
     steps = [step for step in golden.steps if step]
-    assert steps == list(range(1, 13))
+    assert steps == list(range(1, CONFIG.scenarios[folder.name].steps + 1))
     assert all(set(golden.phases(step)) == PHASES[folder.name] for step in steps)
     assert all(golden.kept(step) == (folder.name in FULL) for step in steps)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=identify)
 def test_each_weight_with_a_gradient_moves(folder: Path) -> None:
-    """A weight whose bits are the same after steps 1 and 12 would hold no optimizer to anything."""
+    """A weight whose bits are the same after the first step and the last would hold no optimizer to anything.
+
+    At 64 pixels no box is so large that the detector's coarsest levels answer for it: five tensors there have a gradient of zeros.
+    """
     golden = Golden.open(folder)
-    weights = ["model/" + leaf.path for leaf in golden.leaves(1) if leaf.phase == "grads" and leaf.kind == "tensor"]
-    assert len(weights) > 5
-    assert not [full for full in weights if golden.digest(1, full) == golden.digest(12, full)]
+    steps = [step for step in golden.steps if step]
+    paths = [leaf.path for leaf in golden.leaves(1) if leaf.phase == "grads" and leaf.kind == "tensor"]
+    assert len(paths) > 5
+    still = [path for path in paths if golden.digest(1, f"model/{path}") == golden.digest(steps[-1], f"model/{path}")]
+    coarse = ("heads.1.distances.", "heads.2.distances.") if folder.name.startswith("detector") and folder.parts[-3] == "cpu" else ()
+    assert not [path for path in still if not path.startswith(coarse)]
+    assert len(still) <= 5
 
 
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder.name in FULL], ids=identify)
@@ -93,10 +102,10 @@ def test_the_data_is_what_the_manifests_name() -> None:
     assert "goldens/data/digits.csv.gz" in manifest["sources"]
 
 
-@pytest.mark.parametrize("name", ["digits", "text"])
-def test_a_replayed_training_is_the_eager_one_with_replay_asked_for(name: str) -> None:
+@pytest.mark.parametrize(("name", "asked"), [("digits", "digits-replay"), ("text", "text-replay"), ("detector", "detector-updates")])
+def test_a_replayed_training_is_the_eager_one_with_replay_asked_for(name: str, asked: str) -> None:
     """The very function of the eager scenario, held to its golden on CUDA alone, and nothing falls back unseen."""
-    eager, replayed = CONFIG.scenarios[name], CONFIG.scenarios[f"{name}-replay"]
+    eager, replayed = CONFIG.scenarios[name], CONFIG.scenarios[asked]
     assert (replayed.run, replayed.same_as, replayed.devices) == (eager.run, name, ("cuda",))
     assert dict(replayed.parameters) == {"capture_updates": True, "on_fallback": "raise"}
     assert not eager.parameters

@@ -1,0 +1,112 @@
+"""The command line from end to end, on a data set of three classes that the test has made itself."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from detector.cli import main
+from tests.detector.fits import checkpoint, command, fit, logged
+from tests.detector.folders import CLASSES, coco_folder, load, write
+
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, float]:
+    """A fit of the nano network with replay asked for: where it is, what it said, how long it took."""
+    out = tmp_path_factory.mktemp("fit")
+    start = time.monotonic()
+    done = fit(folder, out, "--model.capture_updates", "true")
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout + done.stderr, time.monotonic() - start
+
+
+def test_a_fit_ends_in_time_and_learns(run: tuple[Path, str, float]) -> None:
+    """Two epochs of 16 images within two minutes; the loss ends at most at 0.8 of where it began, the boxes' part below its own."""
+    out, _, seconds = run
+    assert seconds < SECONDS
+    loss = logged(out, "train/loss")
+    assert len(loss) == 8
+    assert loss[-1] <= 0.8 * loss[0]
+    assert logged(out, "train/boxes")[-1] < logged(out, "train/boxes")[0]
+
+
+def test_each_flag_is_reported_once(run: tuple[Path, str, float]) -> None:
+    """The one that was asked for says why it is not active, the other that it is off."""
+    lines = run[1].splitlines()
+    assert lines.count("capture_updates: not active (no CUDA device)") == 1
+    assert lines.count("capture_orthogonalization: off") == 1
+
+
+def test_it_logs_draws_and_saves(run: tuple[Path, str, float]) -> None:
+    """Curves as CSV, for TensorBoard and as a picture; the best and the last checkpoint; the average precision of each epoch."""
+    folder = run[0] / "detector" / "version_0"
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["best.ckpt", "last.ckpt"]
+    assert any(path.name.startswith("events.out.tfevents") for path in folder.iterdir())
+    with Image.open(folder / "curves.png") as curves:
+        assert curves.format == "PNG"
+        assert len(curves.convert("L").getcolors(1 << 16) or []) > 10
+    assert len(logged(run[0], "val/mAP50")) == 2
+    rates = logged(run[0], "train/lr")
+    assert rates[0] < max(rates) > rates[-1]
+
+
+def test_a_checkpoint_predicts(run: tuple[Path, str, float], folder: Path, tmp_path: Path) -> None:
+    """Boxes are drawn on a copy of each image, of the image's own size; the classes are the data set's."""
+    images = folder / "images" / "val"
+    done = command("predict", "--ckpt", checkpoint(run[0], "last"), images, "--out", tmp_path / "drawn", "--threshold", 0)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 4
+    for file in images.iterdir():
+        with Image.open(tmp_path / "drawn" / f"{file.stem}.png") as drawn, Image.open(file) as original:
+            assert drawn.size == original.size
+            assert drawn.tobytes() != original.convert("RGB").tobytes()
+    hyper = torch.load(checkpoint(run[0], "last"), map_location="cpu", weights_only=False)["hyper_parameters"]
+    assert hyper["names"] == list(CLASSES.values())
+    assert hyper["size"] == 64
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning reads its checkpoint by ways that jsonargparse means to end
+def test_what_cannot_be_predicted_is_said(
+    run: tuple[Path, str, float], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No checkpoint, something else, no images, no image: exit 2 and the file's name."""
+    good, image = str(checkpoint(run[0], "last")), str(folder / "images" / "val" / "val-000.jpg")
+    other, empty = tmp_path / "other.ckpt", tmp_path / "empty"
+    other.write_bytes(b"something else")
+    empty.mkdir()
+    for ckpt, images in (
+        (str(tmp_path / "none"), image),
+        (str(other), image),
+        (good, str(empty)),
+        (good, str(tmp_path / "none")),
+        (good, str(other)),
+    ):
+        assert main(["predict", "--ckpt", ckpt, images, "--out", str(tmp_path / "out")]) == 2
+        named = ckpt if ckpt != good else images
+        assert named in capsys.readouterr().err
+
+
+def test_a_faulty_set_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
+    """Exit 2, file and annotation, no traceback."""
+    root = coco_folder(tmp_path / "set", train=4, val=1)
+    content = load(root, "train")
+    content["annotations"][2]["bbox"] = [0, 0, 0, 5]
+    write(root, "train", content)
+    done = fit(root, tmp_path / "out")
+    assert done.returncode == 2
+    assert "train-000.jpg, annotation 102: its box [0, 0, 0, 5] has no area" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 2), (["--help"], 0)])
+def test_without_a_command_it_says_what_there_is(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """All four commands."""
+    assert main(arguments) == code
+    said = capsys.readouterr().out
+    assert all(f"detector {name}" in said for name in ("fit", "data synth", "predict", "validate"))
