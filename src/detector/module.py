@@ -99,8 +99,10 @@ class Detector(pl.LightningModule):
 
     def on_fit_start(self) -> None:
         """Says of each replay flag whether it is active, and why not."""
+        trainer = self.trainer
+        told = activity(self.device.type, trainer.scaler is not None, trainer.accumulate_grad_batches, trainer.world_size)
         for flag in FLAGS:
-            rank_zero_info(f"{flag}: {self._activity() if self.hparams[flag] else 'off'}")
+            rank_zero_info(f"{flag}: {told if self.hparams[flag] else 'off'}")
 
     def on_train_end(self) -> None:
         """Says what came of replay, where it was asked for and possible."""
@@ -151,15 +153,23 @@ class Detector(pl.LightningModule):
         """Whether the optimizer is to try: elsewhere than on CUDA it cannot, which is an error where fallbacks are errors."""
         return self.trainer.strategy.root_device.type == "cuda" or self.hparams["on_fallback"] == "raise"
 
-    def _activity(self) -> str:
-        """Whether replay is at work on this device, and what it shares the step with."""
-        if self.device.type != "cuda":
-            return "not active (no CUDA device)"
-        beside = []
-        if self.trainer.scaler is not None:
-            beside.append("the GradScaler unscales before it, and steps that it skips are not replayed")
-        if self.trainer.accumulate_grad_batches > 1:
-            beside.append(f"a step every {self.trainer.accumulate_grad_batches} batches")
-        if self.trainer.world_size > 1:
-            beside.append(f"each of {self.trainer.world_size} ranks replays its own, on gradients already summed")
-        return f"active ({'; '.join(beside)})" if beside else "active"
+
+def activity(device: str, scaled: bool = False, accumulated: int = 1, ranks: int = 1) -> str:
+    """What a replay flag that is on does in a fit, and what it shares the step with.
+
+    Args:
+        device: "cuda", or another kind, where nothing can be recorded.
+        scaled: whether a GradScaler is at work.
+        accumulated: batches a step.
+        ranks: processes that share the batches.
+    """
+    if device != "cuda":
+        return "not active (no CUDA device)"
+    beside = []
+    if scaled:
+        beside.append("the GradScaler unscales before it, and steps that it skips are not replayed")
+    if accumulated > 1:
+        beside.append(f"a step every {accumulated} batches")
+    if ranks > 1:
+        beside.append(f"each of {ranks} ranks replays its own, on gradients already averaged")
+    return f"active ({'; '.join(beside)})" if beside else "active"

@@ -10,6 +10,7 @@ import pytest
 import torch
 from lightning.pytorch.plugins import MixedPrecision
 
+from detector.module import activity
 from golden.leaf import Snapshot
 from tests.detector.fits import WIDTH, checkpoint, fit, logged, recorded
 from tests.detector.folders import coco_folder
@@ -111,6 +112,16 @@ def test_the_flags_move_no_bit(variant: dict[str, Any], folder: Path, caplog: py
         assert [message for message in caplog.messages if message.startswith("capture_")] == [f"{flag}: {said}" for flag in sorted(FLAGS)]
     assert equal(*fits)
     assert not equal(fits[0], recorded(folder, steps=8, module={"lr": 0.05}, **variant_of(variant)))
+
+
+def test_on_cuda_the_line_says_what_the_flag_is_active_beside() -> None:
+    """Alone, with a scaler, with accumulation, on ranks, and with all of them."""
+    assert activity("cuda") == "active"
+    assert activity("cpu", scaled=True, accumulated=2, ranks=2) == "not active (no CUDA device)"
+    assert activity("cuda", scaled=True).startswith("active (the GradScaler unscales before it")
+    assert activity("cuda", accumulated=4) == "active (a step every 4 batches)"
+    assert activity("cuda", ranks=2) == "active (each of 2 ranks replays its own, on gradients already averaged)"
+    assert activity("cuda", True, 2, 2).count(";") == 2
 
 
 def variant_of(variant: dict[str, Any]) -> dict[str, Any]:
