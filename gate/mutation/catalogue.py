@@ -14,7 +14,10 @@ from gate.mutation.operators.numeric import NUMERIC
 from gate.mutation.operators.optimizer import OPTIMIZER
 from gate.mutation.operators.recording import RECORDING
 from gate.mutation.operators.training import TRAINING
+from gate.mutation.plant import plant
 from golden.keys import nearest
+
+__all__ = ["OPERATORS", "as_json", "chosen", "digest", "plant"]
 
 OPERATORS: tuple[Operator, ...] = tuple(
     operator for registry in (TRAINING, OPTIMIZER, RECORDING, NUMERIC, GENERAL) for operator in registry.operators
