@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from gate.check import since as revisions
+from gate.errors import UsageError
 from gate.evidence.display import lines
 from gate.evidence.status import View
 from gate.history import Repository
@@ -17,6 +18,7 @@ from gate.landing.work import Work
 from gate.screen import plain
 from gate.trial import Means
 from gate.verdict import Verdict, worst
+from golden.keys import nearest
 
 FORMAT = 1
 WORDS = {0: "passed", 1: "failed", 2: "usage", 3: Verdict.NOT_JUDGED.value, 4: Verdict.NONDETERMINISTIC.value}
@@ -87,13 +89,14 @@ def run(means: Means, since: str | None = None, allowed: tuple[str, ...] = ()) -
         allowed: hardware whose evidence may be stale or missing.
 
     Raises:
-        UsageError: the configuration is wrong, or there is no such revision.
+        UsageError: the configuration is wrong, there is no such revision, or nothing is required of an allowed hardware.
         BaselineFailed: a shallow clone does not hold the revision.
         StoreError: records cannot be read.
     """
     config = means.config
     base = revisions.named(Repository.of(config.root), since).commit if since else None
     work = Work(means, View.of(config), base)
+    _check_allowed(work.view, allowed)
     done = [timed("check", work.check), timed("mutate", work.mutate), timed("verify", work.verify)]
     view, begun = View.of(config), frozenset([base] if base else [])
     done += [
@@ -103,3 +106,10 @@ def run(means: Means, since: str | None = None, allowed: tuple[str, ...] = ()) -
         timed("trailers", partial(words.trailed, config, base)),
     ]
     return Landing(tuple(done))
+
+
+def _check_allowed(view: View, allowed: tuple[str, ...]) -> None:
+    known = list(dict.fromkeys(need.hardware for need in view.required.needs))
+    for hardware in allowed:
+        if hardware not in known:
+            raise UsageError(f"--allow-stale {hardware}: nothing is required of it, {nearest(hardware, known)}")

@@ -9,7 +9,7 @@ from gate import mutate as mutants
 from gate import report, verify
 from gate.check import judge, wording
 from gate.evidence import commands
-from gate.evidence.judging import State
+from gate.evidence.judging import Bench, State
 from gate.evidence.leaving import Finding, leave
 from gate.evidence.reading import Reading
 from gate.evidence.required import Need
@@ -109,7 +109,9 @@ class Work:
         leave(self.means.config, before, finding, Reading())
 
     def _verified(self, need: Need) -> Line:
-        wanted = Wanted(device=device_of(need.hardware), goldens=self.means.config.goldens / need.hardware, torch=need.torch)
+        answers = Bench(self.view.here, self.view.archive.records).answers(need)
+        names = tuple(scenario for scenario, answer in answers if scenario and answer.state is not State.FRESH)
+        wanted = Wanted(names, device_of(need.hardware), self.means.config.goldens / need.hardware, need.torch)
         results = verify.verify(self.means, wanted)
         told = f"{need.hardware}, torch {need.torch or self.view.running}: {len(results.rows)} rows {results.verdict.value}"
         details = (*report.messages(results), *report.text(results).splitlines()) if results.exit_code else ()

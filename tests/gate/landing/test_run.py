@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.config import find
+from gate.errors import UsageError
 from gate.evidence import Finding, Reading, Snapshot, leave
 from gate.evidence.status import View
 from gate.landing.command import Landing, run
@@ -182,7 +183,8 @@ def test_status_fails_where_a_gpu_has_not_seen_the_sources(work: Work) -> None:
     assert (words(allowed)["status"], allowed.exit_code) == ("allowed", 0)
     assert allowed.warnings()[0].startswith("ALLOWED by --allow-stale: tests h200: stale (ALLOWED): src/toy/update.py")
     assert "1 ALLOWED to be otherwise" in allowed.text()
-    assert work.run(allowed=["l4"]).exit_code == 3
+    with pytest.raises(UsageError, match="nothing is required of it, did you mean 'h200'"):
+        work.run(allowed=["h20"])
 
 
 def test_golden_changes_fail_where_nobody_owns_up(work: Work) -> None:
