@@ -33,7 +33,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [(), ("verify",), ("record",), ("diff",), ("doctor",), ("init",), ("bench",), ("check",), ("mutate",), ("status",), ("run",)])
+@pytest.mark.parametrize(
+    "command", [(), ("verify",), ("record",), ("diff",), ("doctor",), ("init",), ("bench",), ("check",), ("mutate",), ("status",), ("run",)]
+)
 def test_help_shows_examples_or_exit_codes_and_ends_with_0(command: tuple[str, ...]) -> None:
     done = gate(*command, "--help")
     assert done.returncode == 0
