@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from gate.mutation.operator import Found, Registry, Site, Text
-from gate.mutation.syntax import positional, statement_call, wrapped
+from gate.mutation.syntax import name, positional, statement_call, wrapped
 
 GENERAL = Registry("general")
 
@@ -48,6 +47,7 @@ _AUGMENTED: dict[type[cst.BaseAugOp], type[cst.BaseAugOp]] = {
 }
 _EITHER_WAY = ("cast", "max", "min", "promote_types", "equal", "allclose", "array_equal", "maximum", "minimum", "gcd", "lcm", "hypot")
 _PLAIN = ("isinstance", "issubclass", "TypeVar", "getattr", "hasattr")
+_NOTHING = ("None", "False", "0", "0.0", '""', "[]", "()", "{}")  # a caller that asks whether it is true sees no difference
 _LOGGING = ("log", "logger", "logging", "warnings", "print")
 
 
@@ -114,13 +114,25 @@ def _condition_negated(node: cst.CSTNode, site: Site) -> Found:
 
 @GENERAL.rule("number", "a whole number is one more", ("a = 3", "a = 4"))
 def _number(node: cst.CSTNode, site: Site) -> Found:
-    if isinstance(node, cst.Integer):
+    if isinstance(node, cst.Integer) and not _is_rest(node, site):
         yield cst.Integer(str(int(node.value, 0) + 1))
+
+
+def _is_rest(node: cst.Integer, site: Site) -> bool:
+    """Whether it is the -1 of `x.reshape(-1)`, where every negative number says the same."""
+    sign = site.parent(node)
+    arg = site.parent(sign) if isinstance(sign, cst.UnaryOperation) else None
+    call = site.parent(arg) if isinstance(arg, (cst.Arg, cst.Element)) else None
+    while isinstance(call, (cst.Tuple, cst.Arg)):
+        call = site.parent(call)
+    return isinstance(call, cst.Call) and name(call) in ("reshape", "view", "unflatten", "expand")
 
 
 @GENERAL.rule("truth", "True and False change places", ("f(True)", "f(False)"))
 def _truth(node: cst.CSTNode, site: Site) -> Found:
-    if isinstance(node, cst.Name) and node.value in ("True", "False"):
+    parent = site.parent(node)
+    strict = isinstance(parent, cst.Arg) and parent.keyword is not None and parent.keyword.value == "strict"
+    if isinstance(node, cst.Name) and node.value in ("True", "False") and not strict:  # strict=True of zip only guards our own mistakes
         yield cst.Name("False" if node.value == "True" else "True")
 
 
@@ -135,7 +147,7 @@ def _statement_dropped(node: cst.CSTNode, site: Site) -> Found:
     if call is not None and site.text(call.func).split(".")[0] in _LOGGING:
         return
     parts = isinstance(only, cst.Assign) and all(_is_part(target.target) for target in only.targets)
-    if call is not None or parts or isinstance(only, (cst.AugAssign, cst.Del, cst.Raise, cst.Assert)):
+    if call is not None or parts or isinstance(only, (cst.AugAssign, cst.Del, cst.Raise)):
         yield Text(("pass",))
 
 
@@ -158,7 +170,7 @@ def _assigned_none(node: cst.CSTNode, site: Site) -> Found:
 
 @GENERAL.rule("returned-none", "what is returned becomes None", ("def f():\n    return a", "def f():\n    return None"))
 def _returned_none(node: cst.CSTNode, site: Site) -> Found:
-    if isinstance(node, cst.Return) and node.value is not None and not m.matches(node.value, m.Name("None")):
+    if isinstance(node, cst.Return) and node.value is not None and site.text(node.value) not in _NOTHING:
         yield node.with_changes(value=cst.Name("None"), whitespace_after_return=cst.SimpleWhitespace(" "))
 
 
