@@ -71,7 +71,7 @@ def left(token: str) -> list[str]:
 def start(toy: Toy, token: str, target: Path) -> subprocess.Popen[bytes]:
     """Begins a check in a session of its own."""
     command = [sys.executable, "-m", "gate", "check", "--since", "HEAD", "--jobs", "1", "--json", str(target)]
-    nothing, variables = subprocess.DEVNULL, {**os.environ, TOKEN: token, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    nothing, variables = subprocess.DEVNULL, {**os.environ, TOKEN: token, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
     return subprocess.Popen(command, cwd=toy.folder, env=variables, stdout=nothing, stderr=nothing, start_new_session=True)
 
 

@@ -164,6 +164,7 @@ class Toy:
         """Checks it, in a pytest without plugins of others, whose start takes as long as all the rest."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+            patch.delenv("PYTEST_ADDOPTS", raising=False)
             return check(config.find(self.folder), Asked(since, everything=everything, jobs=jobs), Silent())
 
 
