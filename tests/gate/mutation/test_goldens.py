@@ -123,9 +123,7 @@ def test_a_golden_that_the_unmutated_tree_does_not_give_is_no_baseline(tiny: Tin
 
 
 def test_a_scenario_without_a_golden_here_is_left_out_and_said_so(tmp_path: Path) -> None:
-    copy = Tiny.new(tmp_path / "project", OPTIMIZER, TESTS, MORE)
-    (copy.folder / "scenario.py").write_text(SCENARIO)
-    found = copy.mutate("src/shop.py", "--jobs", "1", "--operator", "comparison-edge")
+    found = Tiny.new(tmp_path / "project", more=MORE).mutate("--jobs", "1", "--operator", "comparison-edge")
     (line,) = found.document["witnesses"]["goldens"]["left_out"]
     assert line.startswith("train: ")
     assert "record" in line

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.machine import Machine
 from tests.gate.mutation.tiny import SHOP, TESTS, Answer, Tiny
 
 
@@ -89,3 +90,21 @@ def test_a_pardon_of_what_is_noticed_is_an_error(tmp_path: Path) -> None:
     noticed = Tiny.new(tmp_path / "project", shop).mutate("--jobs", "1")
     assert noticed.code == 2
     assert "every mutant of line" in noticed.document["error"]
+
+
+def test_what_cannot_be_mutated_here_is_told_before_anything_runs(tiny: Tiny) -> None:
+    for arguments, told in (
+        (("/etc/hostname",), "outside"),
+        (("tests/nothing.py",), "no Python file"),
+        (("--operator", "arithmetics"), "arithmetic"),
+    ):
+        wrong = tiny.mutate(*arguments)
+        assert wrong.code == 2
+        assert told in wrong.document["error"]
+
+
+def test_a_device_that_is_not_here_is_no_success(tiny: Tiny) -> None:
+    if Machine.here().cuda is not None:
+        pytest.skip("a CUDA device is here")
+    found = tiny.mutate("--device", "cuda")
+    assert (found.code, found.document["reason"]) == (3, "no-accelerator")
