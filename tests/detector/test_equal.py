@@ -51,6 +51,7 @@ def test_how_data_is_loaded_moves_no_bit(larger: Path) -> None:
         assert not equal(recorded(larger, steps=6, data=data, limit_train_batches=4), plain), data
 
 
+@pytest.mark.slow
 def test_a_killed_fit_goes_on_as_if_it_had_not_been(folder: Path, tmp_path: Path) -> None:
     """Killed in mid-epoch, after 5 of 8 batches of the second, and resumed: weights, average, momenta, schedule, progress, curves."""
     small = ("--model.width", WIDTH, "--data.batch", 2, "--last.every_n_train_steps", 1, "--data.workers", 1)
@@ -129,6 +130,7 @@ def variant_of(variant: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in variant.items() if key != "scaler"}
 
 
+@pytest.mark.slow
 def test_two_ranks_train_one_model(folder: Path, tmp_path: Path) -> None:
     """Over gloo, flag on and off: the same bits; nothing is said twice."""
     ends, runs = [], []
