@@ -12,6 +12,7 @@ from gate.config import Config
 from gate.errors import GoldenError
 from gate.evidence.present import Present
 
+LARGE = 1 << 26  # bytes above which a file is told by its stamp alone: a folder of data need not be read for every check
 Stamp = tuple[int, int, int]
 """Inode, size, and when it was written last, in nanoseconds."""
 
@@ -28,7 +29,7 @@ class Snapshot:
 
     Attributes:
         began: when it was taken, seconds since the epoch.
-        files: digest and stamp of each file by its path relative to the project.
+        files: digest (None of a large file) and stamp of each file by its path relative to the project.
     """
 
     began: float
@@ -36,10 +37,11 @@ class Snapshot:
 
     @classmethod
     def take(cls, config: Config) -> Snapshot:
-        """Reads every file of the project that git does not ignore."""
+        """Reads every file of the project that git does not ignore, large ones left out."""
         began = time.time()
         present = Present(config)
-        return cls(began, {path: (present.digest(path), _stamp(config, path)) for path in present.files})
+        stamps = {path: _stamp(config, path) for path in present.files}
+        return cls(began, {path: (present.digest(path) if stamp and stamp[1] <= LARGE else None, stamp) for path, stamp in stamps.items()})
 
     def check(self, present: Present, paths: Iterable[str]) -> None:
         """Holds files to what they were.
@@ -64,7 +66,8 @@ class Snapshot:
         stamp = _stamp(present.config, path)
         if path not in self.files:  # ignored by git, or new
             return stamp is None or stamp[2] / 1e9 >= self.began
-        return self.files[path] != (digest, stamp)
+        before, written = self.files[path]
+        return written != stamp or before not in (None, digest)
 
 
 def _stamp(config: Config, path: str) -> Stamp | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import ConfigurationError
-from gate.evidence import Finding, Reading, Snapshot, StaleEvidence, leave
+from gate.evidence import Finding, Reading, Snapshot, StaleEvidence, leave, snapshot
 from gate.evidence.archive import EARLIER
 from gate.evidence.judging import State
 from gate.evidence.keeping import keep
@@ -222,6 +222,19 @@ def test_nothing_is_put_on_record_of_sources_that_moved(toy: Toy) -> None:
         leave(toy.config, before, finding, Reading(("src/new.py",)))
     assert len(list((toy.folder / ".gate/evidence").iterdir())) == count
     assert leave(toy.config, before, finding, reading).is_file()
+
+
+def test_a_large_file_is_told_by_when_it_was_written(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read before a check; its record has its digest all the same."""
+    monkeypatch.setattr(snapshot, "LARGE", 10)
+    before = Snapshot.take(toy.config)
+    assert before.files["src/replay.py"][0] is None
+    finding, reading = Finding("bench", "cpu", "2.13.0", "passed", {}), Reading(("src/replay.py",))
+    assert b'"name":"src/replay.py"' in leave(toy.config, before, finding, reading).read_bytes()
+    path = toy.folder / "src/replay.py"
+    path.write_text(path.read_text())
+    with pytest.raises(StaleEvidence):
+        leave(toy.config, before, finding, reading)
 
 
 def test_documents_and_evidence_are_no_subjects(toy: Toy) -> None:
