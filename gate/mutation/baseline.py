@@ -105,14 +105,15 @@ def goldens(pool: Pool, trials: Sequence[Trial], targets: Sequence[str], left_ou
     def scene(slot: Slot, trial: Trial) -> Scene:
         tell(f"golden: {trial.candidate.settings.name}")
         lines: dict[str, Sequence[int]] = {}
-        spent = 0.0
+        spent, bare = 0.0, False
         for outside, wanted in ((False, others), (True, golden)):
             if wanted:
-                found, took = _scene(slot, trial, outside, wanted, modules)
+                found, took, alone = _scene(slot, trial, outside, wanted, modules)
                 lines |= found
-                spent = max(spent, took)
+                spent, bare = max(spent, took), bare or alone
         folder = trial.folder.relative_to(slot.project).as_posix()
-        return Scene(trial.candidate.settings.name, folder, round(spent, 3), lines, tuple(sorted(manifest.read(trial.folder).sources)))
+        sources = tuple(sorted(manifest.read(trial.folder).sources))
+        return Scene(trial.candidate.settings.name, folder, round(spent, 3), lines, sources, bare)
 
     scenes = sorted(pool.map(scene, trials), key=lambda found: (found.seconds, found.name))
     useful = tuple(found for found in scenes if found.lines)
@@ -122,22 +123,30 @@ def goldens(pool: Pool, trials: Sequence[Trial], targets: Sequence[str], left_ou
     return Goldens(useful, (*left_out, *idle), known)
 
 
-def _scene(slot: Slot, trial: Trial, outside: bool, wanted: Sequence[str], modules: list[str]) -> tuple[dict[str, Sequence[int]], float]:
+def _scene(
+    slot: Slot, trial: Trial, outside: bool, wanted: Sequence[str], modules: list[str]
+) -> tuple[dict[str, Sequence[int]], float, bool]:
+    """The lines that it runs, its time, and whether it has to run bare."""
     name = trial.candidate.settings.name
+
+    def run(bare: bool = False, flip: bool = False, coverage: bool = False) -> Said:
+        said = slot.run_scene(trial, LONGEST, outside=outside, bare=bare, flip=flip, coverage=coverage)
+        slot.copy.restore()
+        return said
+
+    measured = run(bare=True, coverage=True)
     lines: dict[str, Sequence[int]] = {}
-    measured = slot.run_scene(trial, LONGEST, outside=outside, coverage=True)
-    slot.copy.restore()
     if measured.status == "passed":
         lines = {file: found for file, found in measured.answer["lines"].items() if file in wanted and found}
         modules += measured.answer["modules"]
     slot.learn(tuple(dict.fromkeys(modules)))
-    plain = slot.run_scene(trial, LONGEST, outside=outside)
-    slot.copy.restore()
+    plain, bare = run(), False
+    if plain.status != "passed":
+        plain, bare = run(bare=True), True
     if plain.status != "passed":
         raise BaselineFailed(f"The unmutated tree does not give the golden {name}: {plain.why}. See: gate verify {name}")
     if lines:
-        flipped = slot.run_scene(trial, LONGEST, outside=outside, flip=True)
-        slot.copy.restore()
+        flipped = run(bare=bare, flip=True)
         if flipped.status != "failed" or "RuntimeError" in flipped.why:
             raise BaselineFailed(f"A bit flipped in {name} was not noticed by its golden ({flipped.status}: {flipped.why}).")
-    return lines, float(plain.answer["seconds"])
+    return lines, float(plain.answer["seconds"]), bare

@@ -66,6 +66,7 @@ class Scene:
         seconds: what a run takes.
         lines: the lines that it runs, by source file.
         sources: the files that its golden was recorded with.
+        bare: whether it gives its golden only where the modules that it imports were not there before: some draw random numbers.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Scene:
     seconds: float
     lines: Mapping[str, Sequence[int]]
     sources: Sequence[str] = ()
+    bare: bool = False
 
     def covers(self, mutant: Mutant) -> bool:
         """Whether it runs a mutant's code."""

@@ -133,10 +133,10 @@ class Judge:
         for scene in scenes:
             seconds = self.limit or _PATIENCE + _FACTOR * scene.seconds
             trial = self.trials[scene.name]
-            said = slot.run_scene(trial, seconds, outside=outside, mutated=mutant.file)
+            said = slot.run_scene(trial, seconds, outside=outside, bare=scene.bare, mutated=mutant.file)
             slot.copy.restore_scratch()
             if said.status == "timeout":
-                said = slot.run_scene(trial, 2 * seconds, outside=outside, mutated=mutant.file)
+                said = slot.run_scene(trial, 2 * seconds, outside=outside, bare=scene.bare, mutated=mutant.file)
                 slot.copy.restore_scratch()
             if said.status != "passed":
                 return said

@@ -55,7 +55,7 @@ class Slot:
     def __init__(self, project: Path, copy: Copy, roots: Sequence[str], device: str, modules: Sequence[str]) -> None:
         self.project, self.copy, self.roots, self.device = project, copy, tuple(roots), device
         self.tests = Worker(copy.folder, self._environment(), "testing", modules)
-        self.goldens: dict[tuple[bool, str], Worker] = {}
+        self.goldens: dict[tuple[bool, bool, str], Worker] = {}
         self.learned: list[str] = []
 
     def _environment(self) -> dict[str, str]:
@@ -99,9 +99,17 @@ class Slot:
         return _tested(self.tests.ask(job, seconds), mutated)
 
     def run_scene(
-        self, trial: Trial, seconds: float, *, outside: bool, mutated: str = "", flip: bool = False, coverage: bool = False
+        self,
+        trial: Trial,
+        seconds: float,
+        *,
+        outside: bool,
+        bare: bool = False,
+        mutated: str = "",
+        flip: bool = False,
+        coverage: bool = False,
     ) -> Said:
-        """Runs a scenario in the copy as it is: whole, or, where it resumes, in its two halves."""
+        """Runs a scenario in the copy as it is: whole, or, where it resumes, in its two halves; `bare` imports nothing more beforehand."""
         scratch, tree = self.copy.scratch, self.copy.tree
         place = Place(scratch / "out" / trial.candidate.golden)
         request = replace(trial.request, project=tree, root=tree, out=place.golden, report=place.report)
@@ -112,12 +120,13 @@ class Slot:
         said = Said("passed")
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
-            said = self._run_part(trial, part, seconds, outside, {"flip": flip and last, "coverage": coverage, "mutated": mutated})
+            said = self._run_part(trial, part, seconds, (outside, bare), {"flip": flip and last, "coverage": coverage, "mutated": mutated})
             if said.status != "passed":
                 break
         return said
 
-    def _run_part(self, trial: Trial, request: Request, seconds: float, outside: bool, more: Mapping[str, Any]) -> Said:
+    def _run_part(self, trial: Trial, request: Request, seconds: float, how: tuple[bool, bool], more: Mapping[str, Any]) -> Said:
+        outside, _ = how
         for folder in (request.out, request.report.parent, request.folder):
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -133,25 +142,26 @@ class Slot:
             "package": str(self.copy.tree / "src") if outside else None,
             "log": str(self.copy.folder / "golden.log"),
         }
-        answer = self._worker(trial, outside).ask(job, seconds)
+        answer = self._worker(trial, *how).ask(job, seconds)
         said = _recorded(answer, str(more["mutated"]))
         if outside and said.status == "passed":
             return replace(said, **_compared(expected, request.out))
         return said
 
-    def _worker(self, trial: Trial, outside: bool) -> Worker:
+    def _worker(self, trial: Trial, outside: bool, bare: bool) -> Worker:
         variables = {**trial.environment, "PYTHONDONTWRITEBYTECODE": "1"}
-        key = (outside, repr(sorted(variables.items())))
+        key = (outside, bare, repr(sorted(variables.items())))
         if key not in self.goldens:
             self.goldens[key] = Worker(self.copy.folder, variables, "scenes", OUTSIDE if outside else INSIDE)
-            self.goldens[key].preload(self.learned)
+            self.goldens[key].preload([] if bare else self.learned)
         return self.goldens[key]
 
     def learn(self, modules: Sequence[str]) -> None:
         """Has the goldens' processes import more."""
         self.learned = list(modules)
-        for worker in self.goldens.values():
-            worker.preload(modules)
+        for (_, bare, _), worker in self.goldens.items():
+            if not bare:
+                worker.preload(modules)
 
 
 def _tested(answer: Mapping[str, Any], mutated: str) -> Said:

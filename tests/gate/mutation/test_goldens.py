@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,9 @@ def test_check():
 SCENARIO = """
 import torch
 
+import random
+
+import draws
 import golden
 from shop import Momentum
 
@@ -76,6 +81,16 @@ MORE = """
 run = "scenario.py:train"
 steps = 3
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def draws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A package outside the project whose import draws a random number, as some do: imported beforehand it would change the state."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "draws.py").write_text("import random\n\nFIRST = random.random()\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +119,13 @@ def test_tests_alone_goldens_alone_and_both(answer: Answer) -> None:
     assert ["tests", "goldens"] in killers(answer, operator="statement-dropped")
     assert 0 not in answer.document["killed_by"].values()
     assert answer.document["witnesses"]["goldens"]["scenarios"] == ["train"]
+
+
+def test_a_scenario_whose_imports_draw_is_run_as_verify_runs_it(tiny: Tiny, answer: Answer) -> None:
+    """With its modules imported beforehand its random state would be another."""
+    assert answer.document["counts"]["killed"]
+    (baseline,) = (tiny.folder / ".gate/mutation/baseline").glob("*.json")
+    assert [scene["bare"] for scene in json.loads(baseline.read_text())["goldens"]["scenes"]] == [True]
 
 
 def test_one_unit_in_the_last_place_is_noticed(answer: Answer) -> None:
