@@ -18,6 +18,7 @@ from gate.evidence.past import Commit, Past
 from gate.evidence.present import Present
 from gate.evidence.required import Need, Required, required
 from gate.machine import Machine
+from gate.screen import plain
 from gate.verdict import Reason, Verdict
 
 FORMAT = 1
@@ -117,7 +118,7 @@ class Status:
     def _explained(self) -> Iterator[str]:
         for line in self.lines:
             yield f"\n{line.need.title}: {line.state}"
-            yield from (f"  {found.text}" for found in line.traced)
+            yield from (f"  {plain(found.text)}" for found in line.traced)
             yield from (f"  {filed.path.name} ({'kept' if filed.kept else 'here'}, {filed.record.time})" for filed in line.filed)
 
     def _closing(self) -> str:

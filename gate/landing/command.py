@@ -21,6 +21,7 @@ from gate.verdict import Verdict, worst
 from golden.keys import nearest
 
 FORMAT = 1
+MOST = 200  # lines that a part tells
 WORDS = {0: "passed", 1: "failed", 2: "usage", 3: Verdict.NOT_JUDGED.value, 4: Verdict.NONDETERMINISTIC.value}
 
 
@@ -67,7 +68,9 @@ class Landing:
         for line in self.lines:
             if line.details:
                 yield f"{line.name}:"
-                yield from (f"  {detail}" for detail in line.details)
+                yield from (f"  {plain(detail)}" for detail in line.details[:MOST])
+                if len(line.details) > MOST:
+                    yield f"  ... and {len(line.details) - MOST} more lines: --json FILE has them all"
                 yield ""
 
     def _rows(self) -> list[tuple[str, str, str, str]]:

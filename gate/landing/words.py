@@ -8,6 +8,7 @@ from gate.claims.issue import Weight
 from gate.config import Config
 from gate.evidence.judging import State
 from gate.evidence.status import View
+from gate.facts import count
 from gate.landing.line import Line, left_out
 from gate.trailers import review as trailers
 from gate.trailers.rule import Rule
@@ -43,7 +44,7 @@ def claimed(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line
     counts = {str(weight): found.count(weight) for weight in Weight}
     told = ", ".join(f"{number} {weight}" for weight, number in counts.items() if number) or "none wrong"
     word = "claim" if found.exit_code == 1 else Verdict.NOT_JUDGED.value if found.exit_code else "passed"
-    why = f"{found.figures} figures, {found.promises} promises: {told}"
+    why = f"{count(found.figures, 'figure')}, {count(found.promises, 'promise')}: {told}"
     return Line("claims", word, found.exit_code, why, tuple(issue.text for issue in found.issues), found.as_json())
 
 
@@ -53,7 +54,9 @@ def trailed(config: Config, since: str | None) -> Line:
     if rule is None:
         return left_out("trailers", "there is no [tool.gate.trailers]")
     found = trailers.review(config, rule, since)
-    why = f"{found.commits} commits of {', '.join(rule.paths)}" + (f", {len(found.faults)} faults" if found.faults else "")
+    why = f"{count(found.commits, 'commit')} of {', '.join(rule.paths)}" + (
+        f", {count(len(found.faults), 'fault')}" if found.faults else ""
+    )
     return Line(
         "trailers", "trailer" if found.faults else "passed", found.exit_code, why, tuple(f.text for f in found.faults), found.as_json()
     )

@@ -15,6 +15,7 @@ from gate.evidence.reading import Reading
 from gate.evidence.required import Need
 from gate.evidence.snapshot import Snapshot
 from gate.evidence.status import View
+from gate.facts import count
 from gate.landing.line import Line, left_out
 from gate.machine import device_of
 from gate.selection import NothingChecked, Wanted
@@ -113,7 +114,7 @@ class Work:
         names = tuple(scenario for scenario, answer in answers if scenario and answer.state is not State.FRESH)
         wanted = Wanted(names, device_of(need.hardware), self.means.config.goldens / need.hardware, need.torch)
         results = verify.verify(self.means, wanted)
-        told = f"{need.hardware}, torch {need.torch or self.view.running}: {len(results.rows)} rows {results.verdict.value}"
+        told = f"{need.hardware}, torch {need.torch or self.view.running}: {count(len(results.rows), 'row')} {results.verdict.value}"
         details = (*report.messages(results), *report.text(results).splitlines()) if results.exit_code else ()
         return Line("verify", results.verdict.value, results.exit_code, told, details, results.as_json())
 

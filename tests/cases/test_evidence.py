@@ -195,6 +195,20 @@ def test_kept_records_are_in_nobodys_way(toy: Toy, case_id: str) -> None:
     assert git(toy.folder, "status", "--porcelain") == ""
 
 
+@pytest.mark.case("C17")
+def test_a_summary_is_cut_and_says_so(toy: Toy, case_id: str) -> None:
+    """Control characters of a commit's subject reach no console, and thousands of findings no summary; the JSON holds them all."""
+    toy.commit("Colour \x1b[31m", src__replay_py="x = 1\n", docs__page_md="12 tests\n\n" * 5000)
+    answer = Project(toy.folder).gate("run", "--since", "HEAD~1", "--allow-stale", "h200")
+    assert answer.code != 0
+    assert r"(Colour \x1b[31m)" in answer.out
+    assert "\x1b" not in answer.out + answer.err
+    assert len(answer.out) < 1 << 20
+    assert "more lines: --json FILE has them all" in answer.out
+    (claims,) = (line for line in answer.document["lines"] if line["name"] == "claims")
+    assert sum(issue["kind"] == "warning" for issue in claims["result"]["issues"]) == 5000
+
+
 @pytest.mark.case("C19")
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_names_that_a_console_lacks_are_escaped(toy: Toy, encoding: str, case_id: str) -> None:
