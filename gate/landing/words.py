@@ -41,7 +41,8 @@ def golden_changes(config: Config, since: str | None) -> Line:
 def claimed(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line:
     """Whether documents and docstrings say what the evidence does."""
     found = claims.review(view, since, allowed)
-    counts = {str(weight): found.count(weight) for weight in Weight}
+    words = {Weight.CLAIM: "wrong", Weight.UNJUDGED: "not judged", Weight.INCONCLUSIVE: "inconclusive", Weight.WARNING: "warned of"}
+    counts = {words[weight]: found.count(weight) for weight in Weight}
     told = ", ".join(f"{number} {weight}" for weight, number in counts.items() if number) or "none wrong"
     word = "claim" if found.exit_code == 1 else Verdict.NOT_JUDGED.value if found.exit_code else "passed"
     why = f"{count(found.figures, 'figure')}, {count(found.promises, 'promise')}: {told}"
