@@ -62,13 +62,17 @@ def compare(expected: Recording, actual: Recording, *, tensors: Sequence[Recordi
     alike: dict[tuple[int, int], bool] = {}  # by identity: a layout is one object for as long as it holds
     for step in sorted({*expected.steps, *actual.steps}):
         one, other = _leaves(expected, step), _leaves(actual, step)
+        # gate: equivalent [boolean] layouts that are alike give the same when they are paired, only more slowly
         if alike.setdefault((id(one), id(other)), False) or one == other:
+            # gate: equivalent it only saves comparing the same layouts again
             alike[id(one), id(other)] = True
+            # gate: equivalent [arguments-swapped] which digests differ does not depend on whose they are
             suspects: Iterable[Pair] = ((one[place], other[place]) for place in _unequal(expected, actual, step))
         else:
             suspects = pairs(one, other)
         for left, right in suspects:
             found.extend(structure(step, left, right))
+            # gate: equivalent [arguments-swapped] two leaves of one path differ both ways
             if left is not None and _moved(expected, actual, step, left, right):
                 counted = limit is None or len(found) < limit
                 found.append(_content(step, left, expected, actual, tensors) if counted else _uncounted(step, left))

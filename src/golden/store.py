@@ -16,10 +16,12 @@ from golden.leaf import Leaf
 from golden.manifest import Manifest, Step
 from golden.stepfile import StepFile
 
+# gate: equivalent how many are open at a time decides about speed alone
 OPEN_FILES = 16  # step files mapped at a time: each holds a file descriptor
-TRIES = 5
+TRIES = 5  # gate: equivalent how often a golden that is being replaced is read again is no promise
 
 
+# gate: equivalent [truth] nobody changes one
 @dataclass(frozen=True)
 class _Shape:
     """What all steps with the same layouts have in common."""
@@ -47,6 +49,7 @@ class Golden:
 
     def __init__(self, folder: Path, known: Manifest, digests: npt.NDArray[np.uint64], identity: tuple[int, int, int]) -> None:
         self.folder, self.manifest = folder, known
+        # gate: equivalent [truth] open, the one way to make a golden, sets it
         self._table, self._identity, self._bare = digests, identity, False
         self._index = {step.step: index for index, step in enumerate(known.steps)}
         self._shapes: dict[tuple[int, ...], _Shape] = {}

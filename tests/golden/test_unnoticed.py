@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import torch
 from torch import nn
 
 from golden.compare import Kind, compare, compare_files
-from golden.errors import Refused, ScenarioFailed
+from golden.errors import CorruptGolden, Refused, ScenarioFailed, StoreError
 from golden.plan import Plan
 from golden.state import DEEPEST
+from golden.store import Golden
 from tests.golden.goldens import write
 from tests.golden.states import leaves, read
 
@@ -91,3 +93,50 @@ def test_a_module_that_cannot_save_itself_is_named_by_its_path() -> None:
     fragile.whole = False
     with pytest.raises(ScenarioFailed, match=r"model/part: .*lost"):
         read(plan, model=model)
+
+
+def stripped(file: Path) -> None:
+    """Takes a step file's metadata away, as a tool that writes safetensors anew does."""
+    content = file.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    del header["__metadata__"]
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
+def test_a_step_file_without_metadata_is_read_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    array = np.arange(6, dtype=np.float32)
+    whole = write(tmp_path / "golden", [{"model/a": array}])
+    stripped(whole.file(1))
+    with pytest.raises(CorruptGolden):
+        Golden.open(whole.folder).bytes(1, "model/a")
+    found = Golden.open(whole.folder, bare=True).bytes(1, "model/a")
+    assert found is not None
+    assert found.tobytes() == array.tobytes()
+
+
+def test_a_golden_that_is_replaced_again_and_again_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    golden = write(tmp_path / "golden", [{"loss": "1"}])
+    turns = iter(range(10**6))
+    monkeypatch.setattr("golden.store._identity", lambda folder: (0, 0, next(turns)))
+    with pytest.raises(StoreError, match=r"golden.*is replaced again and again"):
+        Golden.open(golden.folder)
+
+
+@pytest.mark.parametrize(("damaged", "told"), [(1, "model/a does not have its digest"), (2, "nor have 1 others"), (3, "nor have 2 others")])
+def test_a_damaged_step_file_is_named_with_what_is_wrong_in_it(tmp_path: Path, damaged: int, told: str) -> None:
+    names = ("model/a", "model/b", "model/c")
+    golden = write(tmp_path / "golden", [{name: np.full(2, place, np.float32) for place, name in enumerate(names)}])
+    file = golden.file(1)
+    content = bytearray(file.read_bytes())
+    for place in range(damaged):
+        content[-24 + 8 * place] ^= 1
+    file.write_bytes(bytes(content))
+    with pytest.raises(CorruptGolden) as caught:
+        Golden.open(golden.folder).check()
+    assert str(caught.value).startswith(str(file))
+    assert str(caught.value).endswith(told)
+    with pytest.raises(CorruptGolden, match=f"^{file}: model/a does not have its digest$"):
+        Golden.open(golden.folder).bytes(1, "model/a")
