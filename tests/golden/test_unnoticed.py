@@ -140,3 +140,41 @@ def test_a_damaged_step_file_is_named_with_what_is_wrong_in_it(tmp_path: Path, d
     assert str(caught.value).endswith(told)
     with pytest.raises(CorruptGolden, match=f"^{file}: model/a does not have its digest$"):
         Golden.open(golden.folder).bytes(1, "model/a")
+
+
+def test_a_damaged_scalar_is_not_read_as_text(tmp_path: Path) -> None:
+    golden = write(tmp_path / "golden", [{"loss": "1234567"}])
+    file = golden.file(1)
+    file.write_bytes(file.read_bytes().replace(b"1234567", b"1234568"))
+    with pytest.raises(CorruptGolden):
+        Golden.open(golden.folder).text(1, "loss")
+    assert Golden.open(golden.folder).text(1, "loss", check=False) == "1234568"
+
+
+def test_a_golden_that_was_replaced_while_it_was_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the file of the other one fits or not."""
+    golden = write(tmp_path / "golden", [{"model/a": np.arange(6, dtype=np.float32)}])
+    whole, cut = Golden.open(golden.folder), Golden.open(golden.folder)
+    monkeypatch.setattr("golden.store._identity", lambda folder: (0, 0, 0))
+    with pytest.raises(StoreError, match=r"golden: was replaced while it was being read"):
+        whole.bytes(1, "model/a")
+    golden.file(1).write_bytes(b"nothing")
+    with pytest.raises(StoreError, match=r"golden: was replaced while it was being read"):
+        cut.bytes(1, "model/a")
+
+
+def test_what_the_system_or_a_file_keeps_from_being_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that may not be looked at or listed, and a file where a golden should be."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CorruptGolden, match=r"file: is no folder"):
+        Golden.open(tmp_path / "file")
+    golden = write(tmp_path / "golden", [{"loss": "1"}])
+    for method in ("stat", "iterdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, method, _denied)
+            with pytest.raises(StoreError, match=r"golden: .*[Dd]enied"):
+                Golden.open(golden.folder)
+
+
+def _denied(path: Path, **options: Any) -> Any:
+    raise PermissionError(13, "Permission denied", str(path))
