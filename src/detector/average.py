@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -34,14 +32,12 @@ class Average(nn.Module):
             steps: how many there were, this one included.
         """
         decay = min(self.decay, (1 + steps) / (10 + steps))
-        ours, theirs = list(_floats(self.network)), list(_floats(network))
-        torch._foreach_lerp_(ours, theirs, 1 - decay)
-        for mine, other in zip(self.network.buffers(), network.buffers(), strict=True):
-            if not mine.is_floating_point():
-                mine.copy_(other)
+        pairs = list(zip(_tensors(self.network), _tensors(network), strict=True))
+        floats, counts = ([pair for pair in pairs if pair[0].is_floating_point() == wanted] for wanted in (True, False))
+        torch._foreach_lerp_([ours for ours, _ in floats], [theirs for _, theirs in floats], 1 - decay)
+        torch._foreach_copy_([ours for ours, _ in counts], [theirs for _, theirs in counts])
 
 
-def _floats(network: nn.Module) -> Iterable[Tensor]:
-    """Its floating-point weights and buffers."""
-    for tensors in (network.parameters(), network.buffers()):
-        yield from (tensor for tensor in cast("Iterable[Tensor]", tensors) if tensor.is_floating_point())
+def _tensors(network: nn.Module) -> list[Tensor]:
+    """Its weights and buffers."""
+    return [*network.parameters(), *network.buffers()]

@@ -10,7 +10,8 @@ EPSILON = 1e-7
 
 def area(boxes: Tensor) -> Tensor:
     """Of corners (..., 4), 0 where they are turned inside out."""
-    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
+    width, height = (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).unbind(-1)
+    return width * height  # the gradient of prod() would ask the host whether there are zeros
 
 
 def overlap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
