@@ -1,0 +1,47 @@
+"""What planted faults (gate mutate) showed that no test without a GPU looked at."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+import torch
+from torch import Tensor
+
+from musgd.coefficients import Live
+from musgd.update import Form, muon_half, plus
+
+
+class Elsewhere(Tensor):
+    """A number that counts as being on a device, where it is read by kernels rather than as a Python number."""
+
+    is_cpu = property(lambda self: False)
+
+
+def number(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64).as_subclass(Elsewhere)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_muon_momenta_advance_alike_where_the_numbers_are_on_a_device(nesterov: bool) -> None:
+    """m <- beta m + (1 - beta) g, and once more for u, in float64 against the formula; g stays as it is."""
+    g = [torch.tensor([[1.0, -2.0]], dtype=torch.float64), torch.tensor([[0.5], [4.0]], dtype=torch.float64)]
+    m = [torch.full_like(x, 3.0) for x in g]
+    before = [x.clone() for x in g]
+    c = cast(Live, SimpleNamespace(beta=number(0.75), rest=number(0.25)))
+    u = muon_half(g, m, c, Form(True, nesterov, False, False, "matrix"))
+    advanced = [0.75 * 3.0 + 0.25 * x for x in before]
+    wanted = [0.75 * x + 0.25 * y for x, y in zip(advanced, before, strict=True)] if nesterov else advanced
+    for got, expected in [*zip(m, advanced, strict=True), *zip(u, wanted, strict=True), *zip(g, before, strict=True)]:
+        assert torch.equal(got.as_subclass(Tensor), expected)
+    assert all((x is y) is not nesterov for x, y in zip(u, m, strict=True))
+
+
+def test_a_sum_with_a_number_on_a_device_is_new() -> None:
+    """x + a y, without writing to either."""
+    one, two = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 8.0])
+    (got,) = plus([one], [two], number(0.25))
+    assert torch.equal(got.as_subclass(Tensor), torch.tensor([2.0, 4.0]))
+    assert torch.equal(one, torch.tensor([1.0, 2.0]))
+    assert torch.equal(two, torch.tensor([4.0, 8.0]))
