@@ -28,7 +28,7 @@ class Graph(Protocol):
     """Work that was captured once."""
 
     def replay(self) -> None:
-        """Do the work again, on the current stream. Where it raises, nothing was done."""
+        """Do the work again, on the current stream. After an error nothing was done."""
         ...
 
     def release(self) -> None:
@@ -44,7 +44,7 @@ class Device(Protocol):
         ...
 
     def capture(self, function: Callable[[], T]) -> tuple[Graph, T]:
-        """Record the function; whether it also runs is undefined. Where it raises, neither a graph nor memory stays behind."""
+        """Record the function; whether it also runs is undefined. After an error neither a graph nor memory stays behind."""
         ...
 
     def driver_bytes(self) -> int:

@@ -23,7 +23,7 @@ def begin_capture(stream: int) -> None:
 
 
 def end_capture(stream: int) -> None:
-    """End a capture, whatever it captured; nothing where the stream is in none. Raises OSError as `begin_capture` does."""
+    """End a capture, whatever it captured; nothing where the stream is in none. Errors: OSError, as of `begin_capture`."""
     graph = ctypes.c_void_p()
     code = _library().cuStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph))
     if not code and graph:

@@ -33,6 +33,7 @@ class MuSGD(Optimizer):
     A hybrid group (`use_muon=True`) moves its weights by `muon` times the orthogonalised momentum plus `sgd` times the SGD update; its
     parameters of fewer than two dimensions, and empty ones, take the SGD half alone. Other groups are plain SGD with momentum.
     A parameter whose gradient is None is left alone, momentum included. Gradients are read, never written.
+    [held by tests/musgd/test_gradients.py::TestGradients::test_step_never_writes_gradients]
 
     State of a parameter, in its dtype and layout: `momentum_buffer` (of the Muon half, or an SGD group's own) and, in a hybrid group,
     `momentum_buffer_SGD`. `muon`, `sgd` and `scale` are attributes, neither group entries nor part of the state_dict.

@@ -201,7 +201,7 @@ def orthogonalize(X: Tensor) -> Tensor:
             and leaves the others of its batch alone.
 
     Returns:
-        bfloat16 (n, rows, columns), not always contiguous.
+        bfloat16 (n, rows, columns), contiguous or transposed.
     """
     a, b, c = ABC
     tall = X.shape[-2] > X.shape[-1]
@@ -266,4 +266,5 @@ def is_laid_like(x: Tensor, p: Tensor) -> bool:
 
 def laid_like(x: Tensor, p: Tensor) -> Tensor:
     """Give x the dtype and layout of p, which has its shape: x itself where it has both, else a copy."""
+    # gate: equivalent [arguments-swapped] being laid alike is symmetric
     return x if is_laid_like(x, p) else torch.empty_like(p, requires_grad=False).copy_(x)
