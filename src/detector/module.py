@@ -11,8 +11,9 @@ from torch import Tensor
 
 from detector.augment import Batch
 from detector.average import Average
+from detector.captured import CapturedStep
 from detector.data import CocoData
-from detector.loss import detection_loss
+from detector.loss import Loss, detection_loss
 from detector.model import PRIOR, Network, Output
 from detector.schedule import Plan, Schedule
 from detector.score import Found, average_precision, candidates, found
@@ -36,6 +37,7 @@ class Detector(pl.LightningModule):
         decay: of the average.
         capture_orthogonalization: record and replay the optimizer's orthogonalisation, on CUDA, with the same bits.
         capture_updates: record and replay all that the optimizer does before it writes the weights.
+        capture_step: record and replay forward, loss and backward, on CUDA, with the same bits.
         on_fallback: "warn", or "raise" where a step cannot be replayed.
     """
 
@@ -52,6 +54,7 @@ class Detector(pl.LightningModule):
         decay: float = 0.998,
         capture_orthogonalization: bool = False,
         capture_updates: bool = False,
+        capture_step: bool = False,
         on_fallback: Literal["warn", "raise"] = "warn",
     ) -> None:
         super().__init__()
@@ -59,6 +62,7 @@ class Detector(pl.LightningModule):
         self.names, self.size = names, size
         self.network = Network(len(names), width, min(0.1, PRIOR * 640 / size))  # of fewer locations more answer for a box
         self.average = Average(self.network, decay)
+        self.captured: CapturedStep | None = None
         self._results: dict[int, list[Found]] = {}
 
     def forward(self, images: Tensor) -> Output:
@@ -68,7 +72,8 @@ class Detector(pl.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch, 0-d."""
-        loss = detection_loss(self.network(batch.images), batch.boxes, batch.labels)
+        replayed = self.captured(batch.images, batch.boxes, batch.labels) if self.captured else None
+        loss = detection_loss(self.network(batch.images), batch.boxes, batch.labels) if replayed is None else Loss(*replayed.unbind())
         self.log("train/loss", loss.total.detach(), prog_bar=True)
         self.log("train/classes", loss.classes.detach())
         self.log("train/boxes", loss.boxes.detach())
@@ -103,9 +108,19 @@ class Detector(pl.LightningModule):
         told = activity(self.device.type, trainer.scaler is not None, trainer.accumulate_grad_batches, trainer.world_size)
         for flag in FLAGS:
             rank_zero_info(f"{flag}: {told if self.hparams[flag] else 'off'}")
+        told = step_activity(self.device.type, trainer.scaler is not None, trainer.accumulate_grad_batches, trainer.world_size)
+        rank_zero_info(f"capture_step: {told if self.hparams['capture_step'] else 'off'}")
+        if self.hparams["capture_step"] and self._possible() and trainer.scaler is None and trainer.world_size == 1:
+            seed = 1 / trainer.accumulate_grad_batches
+            self.captured = CapturedStep(self.network, self._losses, seed, self.hparams["on_fallback"])
 
     def on_train_end(self) -> None:
-        """Says what came of replay, where it was asked for and possible."""
+        """Says what came of replay, where it was asked for and possible, and gives up the recorded steps."""
+        if self.captured:
+            captured, self.captured = self.captured, None
+            captured.release()
+            counts = f"{captured.recordings} recorded, {captured.replays} replayed, {captured.fallbacks} fell back"
+            rank_zero_info(f"forward, loss and backward: {counts}")
         optimizer = self.trainer.optimizers[0]
         if isinstance(optimizer, MuSGD) and self.device.type == "cuda" and any(self.hparams[flag] for flag in FLAGS):
             for status in optimizer.replay_status():
@@ -134,6 +149,11 @@ class Detector(pl.LightningModule):
         pictures = [picture for picture in self._data().sets["val"].pictures if picture.id in results]
         for name, value in average_precision(pictures, self.names, results).items():
             self.log(f"val/{name}", torch.tensor(value, device=self.device), prog_bar=True)
+
+    def _losses(self, images: Tensor, boxes: Tensor, labels: Tensor) -> Tensor:
+        """The parts of a batch's loss, (3,); only the first has a gradient."""
+        loss = detection_loss(self.network(images), boxes, labels)
+        return torch.stack([loss.total, loss.classes.detach(), loss.boxes.detach()])
 
     def _data(self) -> CocoData:
         data = self.trainer.datamodule  # type: ignore[attr-defined]  # an attribute that Trainer does not declare
@@ -173,3 +193,16 @@ def activity(device: str, scaled: bool = False, accumulated: int = 1, ranks: int
     if ranks > 1:
         beside.append(f"each of {ranks} ranks replays its own, on gradients already averaged")
     return f"active ({'; '.join(beside)})" if beside else "active"
+
+
+def step_activity(device: str, scaled: bool = False, accumulated: int = 1, ranks: int = 1) -> str:
+    """The same for `capture_step`, which a GradScaler's changing scale and the exchange between ranks keep from being recorded."""
+    reasons = [
+        ("no CUDA device", device != "cuda"),
+        ("a GradScaler scales each loss anew", scaled),
+        ("ranks exchange gradients", ranks > 1),
+    ]
+    for reason, holds in reasons:
+        if holds:
+            return f"not active ({reason})"
+    return f"active (a recorded batch is one of {accumulated} of a step)" if accumulated > 1 else "active"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 import torch
 from lightning.pytorch.plugins import MixedPrecision
 
-from detector.module import activity
+from detector.captured import CapturedStep
+from detector.module import Detector, activity, step_activity
 from golden.leaf import Snapshot
 from tests.detector.fits import WIDTH, checkpoint, fit, logged, recorded
 from tests.detector.folders import coco_folder
 from tests.golden.states import same
+from tests.musgd.standin import StandIn
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.* is deprecated:FutureWarning"),  # Lightning 2.6 under torch 2.13
@@ -91,7 +94,8 @@ def alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-FLAGS = {"capture_updates": True, "capture_orthogonalization": True}
+FLAGS = {"capture_updates": True, "capture_orthogonalization": True, "capture_step": True}
+LINES = ("capture_orthogonalization", "capture_updates", "capture_step")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_the_flags_move_no_bit(variant: dict[str, Any], folder: Path, caplog: py
         with caplog.at_level("INFO"):
             fits.append(recorded(folder, steps=8, module=module, **options))
         said = "not active (no CUDA device)" if module else "off"
-        assert [message for message in caplog.messages if message.startswith("capture_")] == [f"{flag}: {said}" for flag in sorted(FLAGS)]
+        assert [message for message in caplog.messages if message.startswith("capture_")] == [f"{flag}: {said}" for flag in LINES]
     assert equal(*fits)
     assert not equal(fits[0], recorded(folder, steps=8, module={"lr": 0.05}, **variant_of(variant)))
 
@@ -123,6 +127,33 @@ def test_on_cuda_the_line_says_what_the_flag_is_active_beside() -> None:
     assert activity("cuda", accumulated=4) == "active (a step every 4 batches)"
     assert activity("cuda", ranks=2) == "active (each of 2 ranks replays its own, on gradients already averaged)"
     assert activity("cuda", True, 2, 2).count(";") == 2
+
+
+def test_on_cuda_the_line_says_what_keeps_a_step_from_being_recorded() -> None:
+    """A scaler, ranks; accumulation does not."""
+    assert step_activity("cuda") == "active"
+    assert step_activity("cpu") == "not active (no CUDA device)"
+    assert step_activity("cuda", scaled=True) == "not active (a GradScaler scales each loss anew)"
+    assert step_activity("cuda", accumulated=4) == "active (a recorded batch is one of 4 of a step)"
+    assert step_activity("cuda", ranks=2) == "not active (ranks exchange gradients)"
+
+
+@pytest.mark.parametrize("variant", [{}, {"accumulate_grad_batches": 2}, {"precision": "bf16-mixed"}], ids=["plain", "accumulated", "bf16"])
+def test_recorded_steps_move_no_bit(
+    variant: dict[str, Any], folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a stand-in that runs again what was recorded: all but the first batch are replayed."""
+    eager = recorded(folder, steps=8, **variant)
+    device = StandIn()
+    monkeypatch.setattr("detector.module.CapturedStep", partial(CapturedStep, opens=lambda _: device))
+    monkeypatch.setattr(Detector, "_possible", lambda self: True)
+    with caplog.at_level("INFO"):
+        replayed = recorded(folder, steps=8, module={"capture_step": True, "on_fallback": "raise"}, **variant)
+    assert "forward, loss and backward: 1 recorded, 15 replayed, 0 fell back" in caplog.messages
+    assert device.seen["launch"] == 15
+    assert not device.graphs
+    assert equal(eager, replayed)
+    assert not equal(eager, recorded(folder, steps=8, module={"capture_step": True, "on_fallback": "raise", "lr": 0.05}, **variant))
 
 
 def variant_of(variant: dict[str, Any]) -> dict[str, Any]:
