@@ -1,4 +1,4 @@
-"""Rules for all tests: no terminal of the caller's, one thread, and what needs a CUDA device is skipped, and counted so, where there is none."""
+"""Rules for all tests: no terminal of the caller, one thread, and what needs a CUDA device is skipped, and counted so, without one."""
 
 from __future__ import annotations
 
