@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gate import output
 from gate.check.lines import Hunk, carried, hunks
 from gate.check.parts import heirs
 from golden.errors import StoreError
@@ -127,7 +128,7 @@ def _write(knowledge: Knowledge, folder: Path, name: str) -> None:
     masks: dict[str, int] = {}
     tests = {key: _facts(known, paths, masks) for key, known in knowledge.tests.items()}
     document = {"format": FORMAT, "sources": digests, "paths": list(paths), "lines": list(masks), "tests": tests}
-    _replace(folder / f"{name}.json", json.dumps(document, separators=(",", ":")))
+    output.replace(folder / f"{name}.json", json.dumps(document, separators=(",", ":")))
     _prune(folder)
 
 
@@ -160,7 +161,7 @@ def _keep_source(folder: Path, text: str) -> str:
     path = folder / "sources" / digest
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text)
+        output.replace(path, text)
     return digest
 
 
@@ -169,16 +170,6 @@ def _source(folder: Path, digest: str) -> str:
     if hashlib.sha256(content).hexdigest() != digest:
         raise ValueError(digest)
     return content.decode("utf-8", "surrogateescape")
-
-
-def _replace(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_bytes(text.encode("utf-8", "surrogateescape"))
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def _prune(folder: Path) -> None:

@@ -17,7 +17,7 @@ EVENTS = ("first warm-up", "second warm-up", "capture")
 
 
 class Net(nn.Module):
-    """Batch norm, whose buffers a forward changes, dropout, which draws, and a weight that nothing uses."""
+    """Batch norm, whose buffers a forward changes, and a weight that nothing uses."""
 
     def __init__(self) -> None:
         super().__init__()
