@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import platform
 import resource
 import sys
 import time
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from golden.errors import ScenarioFailed
+from golden.generators import PHASE, states
 from golden.leaf import Snapshot
+from golden.phases import digests
+from golden.plan import Plan
 from golden.recorder import Recorder
 from golden.replay import counts
-from golden.settings import Turn
-
-PROFILED = 5  # last steps whose work on the device is summed up
+from golden.settings import PROFILED, Turn
 
 
 class Stopwatch(Recorder):
@@ -32,6 +35,7 @@ class Stopwatch(Recorder):
         wall: milliseconds of each step, to the end of its work on the device.
         host: milliseconds of each step until the host was done with it.
         replay: what the optimizers said of their replay at the last step.
+        digests: of the last step's phases, by name, where the turn asks for them; taken once the clocks and the memory have been read.
     """
 
     def __init__(self, turn: Turn, device: str, folder: Path) -> None:
@@ -39,13 +43,15 @@ class Stopwatch(Recorder):
         self.wall: list[float] = []
         self.host: list[float] = []
         self.replay: Mapping[str, int] | None = None
+        self.digests: Mapping[str, str] | None = None
+        self._is_hashed = turn.digests
         self._memory: dict[str, int | None] = dict.fromkeys(("allocated", "reserved", "taken"))
         self._profiler = _profiler() if turn.profiled else None
         self._steps_before_profile = max(turn.steps - PROFILED, 0)
         self._device_ms: float | None = None
         self._is_cuda = self.device.type == "cuda"
-        self._free = torch.cuda.mem_get_info()[0] if self._is_cuda else 0
-        self._begun_run = self._begun = time.perf_counter()
+        self._free = self._least_free = torch.cuda.mem_get_info()[0] if self._is_cuda else 0
+        self._begun_run = self._begun = self._ended = time.perf_counter()
 
     def start(self, /, **phases: Any) -> None:
         """What comes before it is no step's."""
@@ -56,6 +62,11 @@ class Stopwatch(Recorder):
         self._wait()
         self._begun = time.perf_counter()
 
+    def look(self) -> None:
+        """Reads how much of the device's memory is taken, which is more here than it will be at the end."""
+        if self._is_cuda:
+            self._least_free = min(self._least_free, torch.cuda.mem_get_info()[0])
+
     def __call__(self, /, **phases: Any) -> None:
         """Ends a step. Raises ScenarioFailed as Recorder does where there are more steps than the run has."""
         host = time.perf_counter()
@@ -63,7 +74,7 @@ class Stopwatch(Recorder):
         wall = time.perf_counter()
         if self.done == self.steps:
             raise ScenarioFailed(f"record() was called for step {self.done + 1}, and the run has {self.steps}: loop over record.steps")
-        self.done += 1
+        self.done, self._ended = self.done + 1, wall
         self.host.append((host - self._begun) * 1e3)
         self.wall.append((wall - self._begun) * 1e3)
         if self._profiler is not None and self.done == self._steps_before_profile:
@@ -78,11 +89,13 @@ class Stopwatch(Recorder):
             "label": label,
             "wall": [round(value, 6) for value in self.wall],
             "host": [round(value, 6) for value in self.host],
-            "whole": round((self._begun - self._begun_run) * 1e3, 6),
+            "whole": round((self._ended - self._begun_run) * 1e3, 6),
             "device": self._device_ms,
             **self._memory,
             "resident": resident(),
             "replay": self.replay,
+            "digests": self.digests,
+            "node": platform.node(),
         }
 
     def _end(self, phases: Mapping[str, Any]) -> None:
@@ -90,12 +103,15 @@ class Stopwatch(Recorder):
             self._profiler.stop()
             self._device_ms = _on_device(self._profiler, self.steps - self._steps_before_profile)
         if self._is_cuda:
+            self.look()
             self._memory = {
                 "allocated": torch.cuda.max_memory_allocated(),
                 "reserved": torch.cuda.max_memory_reserved(),
-                "taken": self._free - torch.cuda.mem_get_info()[0],
+                "taken": self._free - self._least_free,
             }
         self.replay = counts(phases)
+        if self._is_hashed:
+            self.digests = digests(Plan().read({**phases, PHASE: states(self.device)}).snapshot(self.done, False))
 
     def _wait(self) -> None:
         if self._is_cuda:
@@ -113,7 +129,9 @@ def _nowhere(snapshot: Snapshot) -> None:
 
 
 def _profiler() -> torch.profiler.profile:
-    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+    # Where torch offers to keep events over several cycles, it warns of a profiler that does not, though this one has a single cycle.
+    keeping: dict[str, Any] = {"acc_events": True} if "acc_events" in signature(torch.profiler.profile).parameters else {}
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], **keeping)
 
 
 def _on_device(profiler: torch.profiler.profile, steps: int) -> float | None:
