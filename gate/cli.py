@@ -225,6 +225,8 @@ def init_command(script: Path | None, target: str | None) -> int:
 @click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="How often each arm is timed. Default: as configured, 10.")
 @click.option("--python", metavar="PATH", help="An interpreter that has the torch to time under; checked, never changed.")
 @click.option("--fresh", is_flag=True, help="Start anew rather than go on where an earlier run was stopped.")
+@click.option("--seconds", type=click.FloatRange(min=1), metavar="N", help="Begin no round that might end later; the next call goes on.")
+@click.option("--journal", metavar="DIR", help="Keep what was timed in DIR; another machine of the same kind may go on with it.")
 @click.option("--fail-slower", is_flag=True, help="Exit 1 where an arm is slower, 3 where that cannot be told.")
 @click.option("--markdown", metavar="FILE", help="Write the result as Markdown; - is standard output.")
 @_json
@@ -234,6 +236,8 @@ def bench_command(
     pairs: int | None,
     python: str | None,
     fresh: bool,
+    seconds: float | None,
+    journal: str | None,
     fail_slower: bool,
     markdown: str | None,
     target: str | None,
@@ -246,7 +250,9 @@ def bench_command(
     document.check()
     if where.standard and document.standard:
         raise UsageError("--json - and --markdown - contradict each other: one standard output holds one of them.")
-    result = commands.bench(_means(python, None, None), command.Wanted(name, device, pairs, fresh, fail_slower))
+    folder = None if journal is None else Path(journal).absolute()
+    wanted = command.Wanted(name, device, pairs, fresh, fail_slower, folder, seconds)
+    result = commands.bench(_means(python, None, None), wanted)
     for line in rendering.messages(result):
         say(line)
     if document.name:

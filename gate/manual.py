@@ -61,6 +61,8 @@ Examples:
   gate bench musgd-step                  as [tool.gate.bench.musgd-step] says
   gate bench musgd-step --pairs 20 --markdown docs/speed.md
   gate bench musgd-step --fail-slower    in CI: exit 1 where an arm is slower
+  gate bench detector-fit --seconds 540 --journal fit    in parts, also on
+                                         several machines of one kind
 """
 
 CHECK = """\b

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
-from gate.benchmark import place, result, setting
+from gate.benchmark import bits, place, result, setting
 from gate.benchmark.clock import Clock
 from gate.benchmark.journal import Journal, changed
 from gate.benchmark.judgement import Speed
@@ -12,6 +14,7 @@ from gate.benchmark.place import Place
 from gate.benchmark.proof import Proof, Read, Refusal, Refused
 from gate.benchmark.result import Result
 from gate.benchmark.setting import Bench
+from gate.errors import UsageError
 from gate.runs import Runs
 from gate.trial import Means
 from gate.verdict import Reason
@@ -28,6 +31,8 @@ class Wanted:
         pairs: instead of the configured number.
         fresh: whether to drop what an earlier, unfinished run has timed.
         strict: whether `slower` is a failure.
+        journal: a folder for what was timed instead of `.gate/bench`, with which another machine of the same kind may go on.
+        seconds: after which no further round is begun that might not end in time.
     """
 
     name: str
@@ -35,6 +40,8 @@ class Wanted:
     pairs: int | None = None
     fresh: bool = False
     strict: bool = False
+    journal: Path | None = None
+    seconds: float | None = None
 
 
 def run(means: Means, wanted: Wanted) -> Result:
@@ -49,22 +56,28 @@ def run(means: Means, wanted: Wanted) -> Result:
         RunError: golden itself is at fault.
         KeyboardInterrupt: all processes have ended; what was timed stays for the next time.
     """
+    end = None if wanted.seconds is None else time.monotonic() + wanted.seconds
     bench = setting.find(means.config, wanted.name, wanted.pairs)
+    if end is not None and bench.process == "one":
+        raise UsageError(
+            f'--seconds ends a benchmark between rounds, and {bench.name} times them all in one process. Set process = "each".'
+        )
     where = place.choose(means, bench, wanted.device)
-    journal = Journal.of(means.config.root, bench.name)
+    journal = Journal.of(means.config.root, bench.name, wanted.journal)
     with lock(journal.folder):
         if wanted.fresh:
             journal.drop()
         try:
-            read = _standing(means, bench, where, journal)
-            return _timed(means, bench, where, journal, read, wanted.strict)
+            read = _standing(means, bench, where, journal, anywhere=wanted.journal is not None)
+            return _timed(means, bench, where, journal, read, wanted.strict, end)
         except Refused as error:
             return result.refused(bench.name, where.hardware, where.torch, error.refusal, wanted.strict)
 
 
-def _standing(means: Means, bench: Bench, where: Place, journal: Journal) -> Read:
+def _standing(means: Means, bench: Bench, where: Place, journal: Journal, anywhere: bool = False) -> Read:
     """What the times stand on: of an unfinished run that still holds, else proven now."""
-    read, why = journal.resume(where.project, bench.resolved(), where.bound())
+    bound = where.bound(anywhere)
+    read, why = journal.resume(where.project, bench.resolved(), bound)
     if read is not None:
         means.progress.say(f"{bench.name}: going on with {len(journal.figures())} runs that were timed before (--fresh starts anew)")
         return read
@@ -73,12 +86,12 @@ def _standing(means: Means, bench: Bench, where: Place, journal: Journal) -> Rea
         journal.drop()
     with Runs(where.project) as runs:
         read = Proof(bench, where, runs, means.progress).read()
-    journal.begin(read, where.bound())
+    journal.begin(read, bound)
     return read
 
 
-def _timed(means: Means, bench: Bench, where: Place, journal: Journal, read: Read, strict: bool) -> Result:
-    clock = Clock(bench, where, journal, means.progress)
+def _timed(means: Means, bench: Bench, where: Place, journal: Journal, read: Read, strict: bool, end: float | None = None) -> Result:
+    clock = Clock(bench, where, journal, means.progress, end)
     clock.run()
     if moved := changed(where.project, read.sources):
         journal.drop()
@@ -86,6 +99,7 @@ def _timed(means: Means, bench: Bench, where: Place, journal: Journal, read: Rea
         raise Refused(Refusal(Speed.NOT_JUDGED, told, Reason.SCENARIO_FAILED))
     arms, pairs = result.arms(bench, journal.figures(), clock.rounds())
     verdict = result.concluded(arms)
-    found = Result(bench.name, where.hardware, where.torch, verdict, True, arms, pairs, read, strict=strict)
+    equal = bits.summary(journal.figures(), clock.rounds(), bench)
+    found = Result(bench.name, where.hardware, where.torch, verdict, True, arms, pairs, read, strict=strict, digests=equal)
     journal.finish(found.as_json())
     return found

@@ -1,4 +1,4 @@
-"""What was timed so far, on disk, so that a benchmark that was stopped goes on: `.gate/bench/NAME`.
+"""What was timed so far, on disk, so that a benchmark that was stopped goes on: `.gate/bench/NAME`, or NAME below `--journal DIR`.
 
 ```
 state.json         what the times are bound to: settings, machine, digests of the sources
@@ -33,15 +33,22 @@ class Journal:
     folder: Path
 
     @classmethod
-    def of(cls, project: Path, name: str) -> Journal:
+    def of(cls, project: Path, name: str, folder: Path | None = None) -> Journal:
         """The journal of a benchmark; its folder is made.
+
+        Args:
+            project: the project's folder.
+            name: of the benchmark.
+            folder: another one for journals, such as one that goes from machine to machine.
 
         Raises:
             StoreError: it cannot be.
         """
-        folder = project / ".gate" / "bench" / name
+        elsewhere, folder = folder is not None, (folder or project / ".gate" / "bench") / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            if elsewhere:
+                return cls(folder)
             ignore = project / ".gate" / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")

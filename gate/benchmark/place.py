@@ -51,10 +51,14 @@ class Place:
         """The whole environment of a process."""
         return profiles.environment(self.interpreter.variables(os.environ, self.project), PROFILE, self.device, seed)
 
-    def bound(self) -> dict[str, Any]:
-        """What times of this machine are times of, as JSON holds it."""
+    def bound(self, anywhere: bool = False) -> dict[str, Any]:
+        """What times of this machine are times of, as JSON holds it.
+
+        Args:
+            anywhere: whether another machine may go on, of the same hardware, cores and software.
+        """
         return {
-            "node": platform.node(),
+            "node": None if anywhere else platform.node(),
             "hardware": self.hardware,
             "cores": os.cpu_count(),
             "torch": self.interpreter.torch,

@@ -92,7 +92,8 @@ class Proof:
     def _recorded(self, arm: Arm, again: str = "", keep: tuple[int, ...] = ()) -> Outcome:
         name = arm.name.replace(" ", "-").replace("(", "").replace(")", "")
         place = self.runs.place(self.place.hardware, self.place.interpreter.torch, name, again)
-        request = replace(self.place.request(arm, place.golden, place.report), keep=keep)
+        settings = replace(arm.settings, parameters={**arm.settings.parameters, **self.bench.proof})
+        request = replace(self.place.request(replace(arm, settings=settings), place.golden, place.report), keep=keep)
         title = f"{self.bench.name}: recording {arm.name}{again and f' ({again})'}"
 
         def step() -> str:

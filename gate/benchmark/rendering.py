@@ -113,11 +113,16 @@ def _row(arm: ArmTimes) -> tuple[str, ...]:
 
 def _notes(result: Result) -> list[str]:
     """What explains the table: how the figures came about, and what is not to be read into them."""
-    runs = result.arms[0].runs
+    runs, equal = result.arms[0].runs, result.digests
     settings = result.read.settings if result.read else {}
     process = "a fresh process for each run" if settings.get("process") == "each" else "one process for all runs"
     told = f"{facts.count(runs, 'pair')} in ABBA order, {process}; figures are medians over runs of each run's median step"
     notes = [f"{told}, the first {settings.get('warmup')} left out; ratio is by the baseline's time in the same round"]
+    if equal:
+        rounds = "and all rounds are equal" if equal["different"] == 1 else f"and rounds have {equal['different']} different sets"
+        machines = f"; on {equal['nodes']} machines" if equal["nodes"] > 1 else ""
+        told = f"digests of {', '.join(equal['phases'])} were equal in each of {facts.count(equal['pairs'], 'pair')}, {rounds}{machines}"
+        notes.append(f"{told}; taken after the clocks had stopped")
     if runs < fewest_for_interval():
         notes.append(f"{facts.count(runs, 'pair')}: no interval, {CONFIDENCE:.0%} takes {fewest_for_interval()} or more")
     if runs % 2:
@@ -138,7 +143,7 @@ def _closing(result: Result) -> str:
     judged = [f"{plain(arm.name)} {arm.finding.verdict}" for arm in result.arms if arm.finding]
     several = f" ({', '.join(judged)})" if len(judged) > 1 else ""
     why = f" ({result.reason})" if result.reason else ""
-    bits = {True: "; bits are equal", False: "; bits differ, nothing was timed", None: ""}[result.bits_equal]
+    bits = {True: "; bits are equal", False: "; bits differ, no time is shown", None: ""}[result.bits_equal]
     return f"{result.verdict}{why}{several}{bits}. Next: {NEXT[result.verdict]}"
 
 

@@ -101,6 +101,7 @@ class Result:
         bits_equal: whether what is compared has equal bits; None where that could not be told.
         read: what it stands on; None where nothing could be recorded.
         strict: whether `slower` is a failure, and so what could not be decided is not judged.
+        digests: what the timed runs' own digests say, as `bits.summary` has it; None where none were asked for.
     """
 
     bench: str
@@ -116,6 +117,7 @@ class Result:
     first: Difference | None = None
     run: str | None = None
     strict: bool = False
+    digests: Mapping[str, Any] | None = None
 
     @property
     def p(self) -> float | None:
@@ -146,6 +148,7 @@ class Result:
             "first": self.first and self.first.as_json(),
             "run": self.run,
             "read": self.read and self.read.as_json(),
+            "digests": self.digests and dict(self.digests),
         }
 
     def text(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gate.benchmark.setting import Arm, Bench
+from golden.settings import PROFILED as FEWEST
 from golden.settings import Turn
 
 WARM, PROFILED = "warm-up", "device"
@@ -46,10 +47,10 @@ def slots(bench: Bench, done: Collection[str], device: str) -> Iterator[Slot]:
     Args:
         bench: what is timed.
         done: labels of those that are there; a round of which one is missing is run as a whole.
-        device: "cuda" has one more run an arm, whose work on the device is summed up.
+        device: "cuda" has one more run an arm, whose work on the device is summed up, where a run has steps enough.
     """
     rounds = [number for number in range(bench.pairs) if not is_whole(bench, number, done)]
-    profiled = [Slot(PROFILED, arm) for arm in bench.arms if device == "cuda"]
+    profiled = [Slot(PROFILED, arm) for arm in bench.arms if device == "cuda" and arm.settings.steps > FEWEST]
     missing = [slot for slot in profiled if slot.label not in done]
     if bench.process == "one" and (rounds or missing):
         yield from (Slot(WARM, arm) for arm in bench.arms)

@@ -6,11 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gate.config import Config
 from gate.errors import ConfigurationError, UsageError
+from golden import keys
 from golden.keys import check_steps, nearest, shown, wrong
 from golden.settings import Settings, check_pairs
 
@@ -45,6 +46,8 @@ class Bench:
         warmup: first steps of each run that do not count, fewer than its steps.
         process: "each": a fresh process for each run; "one": one for all, where each arm first has a run that does not count.
         margin: by how much a ratio may be off 1 and still make no difference.
+        digests: whether each timed run hands back digests of its last step, which have to be equal in every round.
+        proof: parameters of the recordings that come before the timed runs alone, such as fewer epochs; with `digests` only.
     """
 
     name: str
@@ -53,6 +56,8 @@ class Bench:
     warmup: int = 3
     process: str = "each"
     margin: float = 0.02
+    digests: bool = False
+    proof: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def baseline(self) -> Arm:
@@ -72,7 +77,9 @@ class Bench:
             | {"parameters": dict(arm.settings.parameters)}
             for arm in self.arms
         ]
-        return {"name": self.name, "pairs": self.pairs, "warmup": self.warmup, "process": self.process, "margin": self.margin, "arms": arms}
+        keys = ("name", "pairs", "warmup", "process", "margin")
+        own = {"digests": True, "proof": dict(self.proof)} if self.digests else {}
+        return {**{key: getattr(self, key) for key in keys}, **own, "arms": arms}
 
 
 def names(config: Config) -> list[str]:
@@ -159,6 +166,10 @@ def _named(arms: Sequence[Arm]) -> tuple[Arm, ...]:
 def _check_arms(where: str, bench: Bench) -> None:
     """Holds what one key alone cannot show: equal bits are to be expected, and steps are left to be timed."""
     base = bench.baseline.settings
+    if bench.proof and not bench.digests:
+        raise UsageError(
+            f"{where}: proof changes what is recorded first, and nothing proves the bits of what is timed. Set digests = true, or drop it."
+        )
     for arm in bench.judged:
         if _golden(arm.settings) != _golden(base):
             raise UsageError(
@@ -195,6 +206,12 @@ def _list(least: int, allowed: str) -> Callable[[str, object], tuple[str, ...]]:
     return check
 
 
+def _switch(where: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise wrong(where, value, "true or false")
+    return value
+
+
 def _process(where: str, value: object) -> str:
     if not isinstance(value, str) or value not in PROCESSES:
         raise wrong(where, value, '"each" (a fresh process for each run) or "one" (one for all)')
@@ -221,5 +238,7 @@ CHECKS: dict[str, Callable[[str, object], Any]] = {
     "process": _process,
     "steps": check_steps,
     "margin": _margin,
+    "digests": _switch,
+    "proof": keys.CHECKS["parameters"],
     "define": _define,
 }

@@ -119,6 +119,9 @@ class Recorder:
     def mark(self) -> None:
         """Says that what is to be timed of the step begins here. A recording does not mind; `gate bench` does."""
 
+    def look(self) -> None:
+        """Says that the run holds as much of the device's memory here as anywhere. A recording does not mind; `gate bench` does."""
+
     def finish(self) -> None:
         """Says that the scenario has returned.
 

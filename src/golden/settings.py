@@ -13,6 +13,8 @@ from typing import Any
 from golden.errors import UsageError
 from golden.keys import CHECKS, nearest, shown, wrong
 
+PROFILED = 5  # last steps of a run whose work on the device is summed up; a run of no more steps has none that could be
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -109,6 +111,7 @@ class Turn:
         label: what the parent calls it; stands beside its figures.
         run, steps, seed, parameters: as in `Settings`.
         profiled: whether the work of its last steps on the device is summed up, in which case its clocks tell nothing.
+        digests: whether its last step's state is hashed, after the clocks have stopped.
     """
 
     label: str
@@ -117,6 +120,7 @@ class Turn:
     seed: int
     parameters: Mapping[str, Any]
     profiled: bool = False
+    digests: bool = False
 
 
 @dataclass(frozen=True)

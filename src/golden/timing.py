@@ -1,4 +1,4 @@
-"""Times runs of scenarios in this process: no snapshot is taken, nothing is hashed, no audit hook listens."""
+"""Times runs of scenarios in this process: no snapshot is taken, nothing is hashed before the clocks stop, no audit hook listens."""
 
 from __future__ import annotations
 
