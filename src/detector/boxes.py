@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,8 +33,8 @@ def distinct(boxes: Tensor, labels: Tensor, threshold: float) -> list[int]:
         threshold: of intersection over union.
     """
     same = labels[:, None] == labels[None, :]
-    clash = (overlap(boxes[:, None], boxes[None, :])[0] > threshold) & same
-    alive = torch.ones(len(boxes), dtype=torch.bool)
+    clash = ((overlap(boxes[:, None], boxes[None, :])[0] > threshold) & same).numpy()
+    alive = np.ones(len(boxes), np.bool_)  # of numpy, which asks for a single value in no time
     kept = []
     for i in range(len(boxes)):
         if alive[i]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def _data(arguments: list[str]) -> None:
     from detector.synth import write
 
     try:
-        write(given.folder, given.train, given.val, given.size, given.seed)
+        write(given.folder, given.train, given.val, given.size, given.seed, os.cpu_count() or 1)
     except ValueError as error:
         raise DataError(str(error)) from None
     sys.stdout.write(f"wrote {given.train} training and {given.val} validation images to {given.folder}\n")

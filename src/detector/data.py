@@ -76,7 +76,7 @@ class Samples(Dataset[Batch]):
         boxes, labels = np.zeros((self.most, 4), np.float32), np.full(self.most, -1, np.int64)
         boxes[:found] = picture.boxes[single] * np.float32(scale) + np.array([left, above] * 2, np.float32)
         labels[:found] = picture.labels[single]
-        image = torch.from_numpy(np.array(self.pixels[number]))
+        image = torch.from_numpy(self.pixels[number])  # not copied: `collate` does that
         return Batch(image, torch.from_numpy(boxes), torch.from_numpy(labels), torch.tensor([self.seed, epoch, number]))
 
 

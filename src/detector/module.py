@@ -63,6 +63,7 @@ class Detector(pl.LightningModule):
         self.network = Network(len(names), width, min(0.1, PRIOR * 640 / size))  # of fewer locations more answer for a box
         self.average = Average(self.network, decay)
         self.captured: CapturedStep | None = None
+        self.told: tuple[Loss, float] | None = None  # the last batch's loss, and its learning rate
         self._results: dict[int, list[Found]] = {}
 
     def forward(self, images: Tensor) -> Output:
@@ -74,16 +75,21 @@ class Detector(pl.LightningModule):
         """The loss of a batch, 0-d."""
         replayed = self.captured(batch.images, batch.boxes, batch.labels) if self.captured else None
         loss = detection_loss(self.network(batch.images), batch.boxes, batch.labels) if replayed is None else Loss(*replayed.unbind())
-        self.log("train/loss", loss.total.detach(), prog_bar=True)
-        self.log("train/classes", loss.classes.detach())
-        self.log("train/boxes", loss.boxes.detach())
-        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"])
+        rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])
+        self.told = Loss(*(part.detach() for part in loss)), rate
+        self.log("train/loss", self.told[0].total, prog_bar=True, logger=False)  # `Lines` writes the log
+        self.log("train/classes", self.told[0].classes, logger=False)
+        self.log("train/boxes", self.told[0].boxes, logger=False)
+        self.log(
+            "train/lr", torch.tensor(rate), logger=False
+        )  # of the host: as a plain number it would be sent to the device, and waited for
         return loss.total
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """The optimizer's step, and the average's."""
         super().optimizer_step(*args, **kwargs)
-        self.average.update(self.network, self.trainer.global_step + 1)
+        with self.trainer.profiler.profile("average"):  # type: ignore[attr-defined]  # an attribute that Trainer does not declare
+            self.average.update(self.network, self.trainer.global_step + 1)
 
     def configure_optimizers(self) -> Any:
         """MuSGD over the network's hybrid and plain groups, and its schedule."""

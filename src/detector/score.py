@@ -84,6 +84,10 @@ def average_precision(pictures: list[Picture], names: list[str], results: dict[i
         truth.dataset = _dataset(pictures, names)
         truth.createIndex()
         judge = COCOeval(truth, truth.loadRes(rows), "bbox")
+        judge.params.areaRng, judge.params.areaRngLbl = (
+            judge.params.areaRng[:1],
+            judge.params.areaRngLbl[:1],
+        )  # no box is looked at by its size
         judge.evaluate()
         judge.accumulate()
         judge.summarize()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -20,6 +21,7 @@ Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Colour = tuple[int, int, int]
+Fact = tuple[int, list[int]]  # a shape's label and its box
 
 FEWEST, MOST = 3, 12  # shapes an image
 SMALLEST, LARGEST = 0.04, 0.15  # half of a shape's side, as a part of the image's
@@ -61,7 +63,7 @@ class Shape:
         return [int(columns[0]), int(rows[0]), int(columns[-1] - columns[0]) + 1, int(rows[-1] - rows[0]) + 1]
 
 
-def write(folder: Path, train: int = 256, val: int = 32, size: int = 640, seed: int = 0) -> None:
+def write(folder: Path, train: int = 256, val: int = 32, size: int = 640, seed: int = 0, workers: int = 1) -> None:
     """Writes images/train, images/val, annotations/train.json and annotations/val.json below a folder.
 
     Args:
@@ -70,6 +72,7 @@ def write(folder: Path, train: int = 256, val: int = 32, size: int = 640, seed: 
         val: validation images.
         size: their side in pixels, at least 32.
         seed: of everything.
+        workers: processes that draw.
 
     Raises:
         ValueError: a number is too small.
@@ -79,14 +82,23 @@ def write(folder: Path, train: int = 256, val: int = 32, size: int = 640, seed: 
     for part, number in (("train", train), ("val", val)):
         images = folder / "images" / part
         images.mkdir(parents=True, exist_ok=True)
-        pictures = []
-        for i in range(number):
-            pixels, shapes = draw(Random(f"{seed}/{part}/{i}"), size)  # a text, so that no two streams are the same
-            Image.fromarray(pixels).save(images / f"{i:06}.png", compress_level=1)
-            pictures.append(shapes)
+        tasks = [(images / f"{i:06}.png", f"{seed}/{part}/{i}", size) for i in range(number)]  # a text, so that no two streams are the same
+        if workers > 1:
+            with ProcessPoolExecutor(workers) as several:
+                pictures = list(several.map(_make, tasks, chunksize=4))
+        else:
+            pictures = list(map(_make, tasks))
         file = folder / "annotations" / f"{part}.json"
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps(_annotations(pictures, size)), encoding="utf-8")
+
+
+def _make(task: tuple[Path, str, int]) -> list[Fact]:
+    """Draws an image into its file; says what is on it."""
+    file, stream, size = task
+    pixels, shapes = draw(Random(stream), size)
+    Image.fromarray(pixels).save(file, compress_level=1)
+    return [(shape.label, shape.box) for shape in shapes]
 
 
 def draw(random: Random, size: int) -> tuple[Pixels, list[Shape]]:
@@ -126,14 +138,13 @@ def _paint(random: Random, size: int) -> Pixels:
     return np.where(chosen[..., None], np.array(one, np.uint8), np.array(other, np.uint8)) * np.ones((size, size, 1), np.uint8)
 
 
-def _annotations(pictures: list[list[Shape]], size: int) -> dict[str, Any]:
+def _annotations(pictures: list[list[Fact]], size: int) -> dict[str, Any]:
     """What the JSON holds."""
     annotations: list[dict[str, Any]] = []
     for image, shapes in enumerate(pictures):
-        for shape in shapes:
-            x, y, w, h = shape.box
+        for label, (x, y, w, h) in shapes:
             facts = {"bbox": [x, y, w, h], "area": w * h, "iscrowd": 0}
-            annotations.append({"id": len(annotations) + 1, "image_id": image, "category_id": shape.label + 1, **facts})
+            annotations.append({"id": len(annotations) + 1, "image_id": image, "category_id": label + 1, **facts})
     images = [{"id": i, "file_name": f"{i:06}.png", "width": size, "height": size} for i in range(len(pictures))]
     categories = [{"id": i, "name": name} for i, name in enumerate(SHAPES, 1)]
     return {"images": images, "annotations": annotations, "categories": categories}

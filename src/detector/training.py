@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
 from detector.data import CocoData
+from detector.lines import Lines
 from detector.module import Detector
 from detector.plots import Curves
 
@@ -46,8 +48,13 @@ class Command(LightningCLI):
         return super().instantiate_trainer(**options)
 
 
-def run(arguments: list[str]) -> Command:
+def run(arguments: list[str], callbacks: Sequence[Callback] = (), **defaults: Any) -> Command:
     """Parses and runs a subcommand: fit, validate.
+
+    Args:
+        arguments: of the command line.
+        callbacks: further ones.
+        defaults: of the Trainer, instead of the usual ones.
 
     Raises:
         DataError: what is wrong with the data.
@@ -57,6 +64,6 @@ def run(arguments: list[str]) -> Command:
         CocoData,
         args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
         seed_everything_default=0,
-        trainer_defaults={**DEFAULTS, "callbacks": [Curves()]},
+        trainer_defaults={**DEFAULTS, **defaults, "callbacks": [Lines(), Curves(), *callbacks]},
         save_config_kwargs={"overwrite": True},
     )
