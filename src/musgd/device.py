@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import torch
+from torch import Tensor
 
 from musgd.driver import begin_capture, end_capture
 
@@ -69,6 +71,24 @@ def open_device(device: torch.device) -> Device:
     if device.type != "cuda" or torch.version.hip is not None:
         raise UnsupportedError(f"its parameters are on {device.type}, where nothing can be recorded")
     return CudaDevice(device)
+
+
+def mark_written(tensors: list[Tensor]) -> None:
+    """Tell autograd of tensors that were written where it does not look. None may be an inference tensor."""
+    if _versions_take_lists():
+        torch.autograd.graph.increment_version(tensors)
+        return
+    for tensor in tensors:
+        torch.autograd.graph.increment_version(tensor)
+
+
+@functools.cache
+def _versions_take_lists() -> bool:
+    try:
+        torch.autograd.graph.increment_version([])
+    except TypeError:
+        return False
+    return True
 
 
 def is_captured() -> bool:

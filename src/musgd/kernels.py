@@ -1,4 +1,4 @@
-"""Triton kernels: a whole group's preparation in 19 launches, whatever the number and the shapes of its matrices.
+"""Triton kernels: a whole group's preparation in 19 launches, and its write in one, whatever the number and the shapes of its matrices.
 
 Every kernel goes over all tensors of the group at once: a program looks up in tables which part of which tensor is its own. The letters
 are update.py's; X, A and B as in `update.orthogonalize`. The tables stand in tables.py, the order of launches in packed.py. Source: P5.
@@ -185,6 +185,19 @@ def apply(B, X, Y, meta, tiles, a: tl.constexpr, TILE: tl.constexpr, WIDE: tl.co
     here = offset + (m[:, None] * ld + n[None, :])
     total += a * tl.load(X + here, mask=m[:, None] < rows, other=0.0).to(tl.float32)
     tl.store(Y + here, total.to(tl.bfloat16), mask=m[:, None] < rows)
+
+
+@triton.jit
+def write(pointers, meta, chunks, updates, factor, CHUNK: tl.constexpr):
+    """W += factor * updates, as torch's foreach addition with alpha does it: one multiplication and addition, rounded once."""
+    pid = tl.program_id(0)
+    i = tl.load(chunks + 2 * pid)
+    at = tl.load(chunks + 2 * pid + 1) + tl.arange(0, CHUNK)
+    inside = at < tl.load(meta + 12 * i)
+    place = tl.load(pointers + 4 * i).to(tl.pointer_type(updates.dtype.element_ty)) + at
+    update = tl.load(updates + tl.load(meta + 12 * i + 1) + at, mask=inside, other=0.0).to(tl.float32)
+    W = tl.load(place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(place, (W + factor * update).to(updates.dtype.element_ty), mask=inside)
 
 
 @triton.jit

@@ -17,7 +17,7 @@ from musgd.momenta import gather, lay_momenta
 from musgd.prepared import Prepared, choose, precision
 from musgd.recording import LaunchError, Recording, owned, record
 from musgd.replay import GroupStatus, OnFallback, Replays
-from musgd.update import Form, Scale, Tensors, is_matrix, prepare, write
+from musgd.update import Form, Scale, Tensors, is_matrix, prepare
 
 if TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT, StateDict
@@ -148,7 +148,7 @@ class MuSGD(Optimizer):
                 check_gradients(group, i, gradients[i])
             ready = [self._ready(*each) for each in work]
         for (group, bucket, g), recorded in zip(work, ready, strict=True):
-            write(bucket.params, self._updates(group, bucket, g, recorded, taken), float(group["lr"]))
+            self._move(group, bucket, g, recorded, taken)
         return loss
 
     def replay_status(self) -> list[GroupStatus]:
@@ -259,18 +259,19 @@ class MuSGD(Optimizer):
 
         return self._replays.find(bucket, key, make, self.on_fallback) if matrices else None
 
-    def _updates(
+    def _move(
         self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor], recorded: Prepared | Recording | None, taken: bool
-    ) -> list[Tensor]:
-        """What the bucket's weights move by, before the learning rate; its momenta have advanced."""
+    ) -> None:
+        """Advance the bucket's momenta and move its weights, by the recording where there is one."""
         if isinstance(recorded, Prepared):
             try:
-                updates = recorded.replay(None if taken else gradients, self._coefficients(group))
+                recorded.replay(None if taken else gradients, self._coefficients(group))
             except LaunchError as failure:
                 self._fail(bucket, recorded, failure)
             else:
                 self._replays.replayed(bucket)
-                return updates
+                recorded.write(float(group["lr"]))
+                return
         form = self._form(group)
         preparation = choose(gather(self.state, bucket.params, gradients, form), form)
 
@@ -288,7 +289,7 @@ class MuSGD(Optimizer):
         with torch.autocast(bucket.params[0].device.type, enabled=False):
             live = Live(bucket.params[0].device, bucket.params[0].dtype)
             live.write(self._coefficients(group))
-            return prepare(preparation, live, orthogonalize)
+            preparation.write(prepare(preparation, live, orthogonalize), float(group["lr"]))
 
     def _fail(self, bucket: Bucket, recorded: Prepared | Recording, failure: LaunchError) -> None:
         self._replays.drop(bucket, recorded)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from musgd.coefficients import Live
+from musgd.device import mark_written
 from musgd.tables import CHUNK, TABLES, TILE, Key, Tables, tables
 from musgd.update import ABC, EPSILON, STEPS, Form, Inputs, Orthogonalize, Tensors, scale_factor
 
@@ -74,6 +75,7 @@ class Packed:
         self.inputs, self.form, self.flat = inputs, form, flat
         self.tables = tables(*_key(inputs, form))
         self.addresses = addresses(inputs)
+        self._versioned = [p for p in inputs.W if not p.is_inference()]
 
     @classmethod
     def owning(cls, inputs: Inputs, form: Form) -> Packed:
@@ -109,8 +111,14 @@ class Packed:
     def combine(self, updates: list[Tensor], o: list[Tensor], c: Live) -> None:
         """See `Preparation`. The updates are those that `advance` returned: views of one tensor, of which the first is the beginning."""
         t = self.tables
-        flat = updates[0].as_strided((t.sizes[0],), (1,))
-        _launch("combine", t.matrix_chunks, o[0], t.meta, t.scales, t.chunks, c.vector, flat, CHUNK=CHUNK)
+        _launch("combine", t.matrix_chunks, o[0], t.meta, t.scales, t.chunks, c.vector, _flat(updates, t), CHUNK=CHUNK)
+
+    def write(self, updates: list[Tensor], lr: float) -> None:
+        """See `Preparation`. The updates as in `combine`. Autograd is told: what was saved of these weights is not to be used any more."""
+        t = self.tables
+        if len(t.chunks):
+            _launch("write", len(t.chunks), self.addresses, t.meta, t.chunks, _flat(updates, t), -lr, CHUNK=CHUNK)
+        mark_written(self._versioned)
 
 
 def orthogonalize_packed(u: Tensors, tables: Tables) -> list[Tensor]:
@@ -140,15 +148,20 @@ def _views(flat: Tensor, like: Tensors, t: Tables) -> list[Tensor]:
     return [flat.as_strided(p.shape, p.stride(), offset) for p, offset in zip(like, t.offsets, strict=True)]
 
 
-def _launch(name: str, programs: int, *tensors: Tensor, **options: Any) -> None:
+def _flat(updates: list[Tensor], t: Tables) -> Tensor:
+    """The one tensor of which all updates are views."""
+    return updates[0].as_strided((t.sizes[0],), (1,))
+
+
+def _launch(name: str, programs: int, first: Tensor, *others: Tensor | float, **options: Any) -> None:
     from musgd import kernels
 
     kernel = getattr(kernels, name)
-    if tensors[0].device.type == "cpu":
-        kernel[(programs,)](*tensors, **options)
+    if first.device.type == "cpu":
+        kernel[(programs,)](first, *others, **options)
         return
-    with torch.cuda.device(tensors[0].device):
-        kernel[(programs,)](*tensors, num_warps=4, **options)
+    with torch.cuda.device(first.device):
+        kernel[(programs,)](first, *others, num_warps=4, **options)
 
 
 def why_not(device: torch.device) -> str | None:
@@ -175,6 +188,7 @@ def _try(device: torch.device) -> str | None:
             packed = Packed(Inputs([W], [g], [m], [v]), form)
             updates, u = packed.advance(live)
             packed.combine(updates, packed.orthogonalize(u), live)
+            packed.write(updates, 0.5)
             torch.cuda.synchronize(device)
     except Exception as cause:  # Triton has no family of errors: a compiler that is missing shows as any of them
         return f"{type(cause).__name__}: {cause}".splitlines()[0]

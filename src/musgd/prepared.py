@@ -44,11 +44,13 @@ class Prepared:
 
     Attributes:
         recording: Reads gradients; its outputs are the updates.
+        preparation: What was recorded.
         live: The numbers that it reads.
         form: What it was recorded for, as are momenta and precision.
     """
 
     recording: Recording
+    preparation: Preparation
     live: Live
     form: Form
     momenta: Momenta
@@ -68,7 +70,7 @@ class Prepared:
             live = Live(g[0].device, g[0].dtype)
             live.write(c)
             recording = record(device, lambda: prepare(preparation, live), g, momenta.tensors)
-        return cls(recording, live, form, momenta, precision())
+        return cls(recording, preparation, live, form, momenta, precision())
 
     def fits(self, form: Form) -> bool:
         """Whether it does what would be recorded now, the parameters being the same."""
@@ -78,6 +80,10 @@ class Prepared:
         """The updates for these gradients (None: those that the recording has taken) and numbers, with the momenta advanced."""
         self.live.write(c)
         return self.recording.launch() if gradients is None else self.recording.replay(gradients)
+
+    def write(self, lr: float) -> None:
+        """Move the weights by what the last replay came to."""
+        self.preparation.write(self.recording.outputs, lr)
 
     def release(self) -> None:
         """Give up the recording."""

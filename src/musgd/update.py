@@ -83,6 +83,10 @@ class Preparation(Protocol):
         """Add muon times o to the updates of the matrices. May change o."""
         ...
 
+    def write(self, updates: list[Tensor], lr: float) -> None:
+        """W <- W - lr updates."""
+        ...
+
 
 def prepare(preparation: Preparation, c: Live, orthogonalize: Orthogonalize | None = None) -> list[Tensor]:
     """Advance both momenta by one step and return what the weights have to move by, before the learning rate.
@@ -131,6 +135,10 @@ class Plain:
         """See `Preparation`."""
         torch._foreach_mul_(o, like(c.muon, o[0]))
         torch._foreach_add_(updates[: len(o)], o)
+
+    def write(self, updates: list[Tensor], lr: float) -> None:
+        """See `Preparation`."""
+        write(self.inputs.W, updates, lr)
 
 
 def write(W: Tensors, updates: Tensors, lr: float) -> None:

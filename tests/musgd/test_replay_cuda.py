@@ -23,7 +23,12 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, Sequ
 import musgd.packed
 import musgd.update
 from musgd import MuSGD
+from musgd.coefficients import Live
+from musgd.momenta import gather
+from musgd.packed import Packed
+from musgd.prepared import choose
 from musgd.replay import KEPT, ReplayError, ReplayWarning
+from musgd.update import prepare, write
 from tests.musgd.test_replay import Exhausted
 
 pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")]
@@ -163,6 +168,40 @@ def test_kernels_agree_with_operations(nesterov: bool, layout: torch.memory_form
             x, y = by_kernels.state[p][key].double(), by_operations.state[q][key].double()
             # The SGD half sees weights that the other half has moved apart.
             assert (x - y).norm() <= (1e-6 if key == "momentum_buffer" else 1e-3) * y.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_the_kernel_that_writes_has_the_bits_of_foreach(dtype: torch.dtype) -> None:
+    """And autograd takes it for a write; a learning rate that is off by one part in a thousand has others."""
+    optimizer = MuSGD(weights(*SHAPES, dtype=dtype), **{**OPTIONS, "lr": 0.0123})
+    gradients(optimizer, 0)
+    group = optimizer.param_groups[0]
+    bucket = optimizer._buckets(0, group["params"], [p.grad for p in group["params"]])[0]
+    form = optimizer._form(group)
+    preparation = choose(gather(optimizer.state, bucket.params, [p.grad for p in bucket.params if p.grad is not None], form), form)
+    assert isinstance(preparation, Packed)
+    live = Live(torch.device("cuda", 0), dtype)
+    live.write(optimizer._coefficients(group))
+    with torch.no_grad():
+        updates = prepare(preparation, live)
+        expected, other = ([p.detach().clone() for p in bucket.params] for _ in range(2))
+        write(expected, updates, 0.0123)
+        write(other, updates, 0.0123 * 1.001)
+        versions = [p._version for p in bucket.params]
+        preparation.write(updates, 0.0123)
+    assert all(torch.equal(bits(p), bits(q)) for p, q in zip(bucket.params, expected, strict=True))
+    assert not all(torch.equal(bits(p), bits(q)) for p, q in zip(bucket.params, other, strict=True))
+    assert [p._version for p in bucket.params] == [version + 1 for version in versions]
+
+
+def test_what_autograd_saved_of_a_weight_is_stale_after_a_replayed_step() -> None:
+    optimizer, _ = pair()
+    train(optimizer, range(2))
+    p = params(optimizer)[0]
+    loss = (p * p).sum()
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()  # type: ignore[no-untyped-call]
 
 
 def test_orthogonalized_matrices_agree_with_float64() -> None:
