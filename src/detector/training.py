@@ -48,13 +48,12 @@ class Command(LightningCLI):
         return super().instantiate_trainer(**options)
 
 
-def run(arguments: list[str], callbacks: Sequence[Callback] = (), **defaults: Any) -> Command:
+def run(arguments: list[str], callbacks: Sequence[Callback] = ()) -> Command:
     """Parses and runs a subcommand: fit, validate.
 
     Args:
         arguments: of the command line.
         callbacks: further ones.
-        defaults: of the Trainer, instead of the usual ones.
 
     Raises:
         DataError: what is wrong with the data.
@@ -64,6 +63,6 @@ def run(arguments: list[str], callbacks: Sequence[Callback] = (), **defaults: An
         CocoData,
         args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
         seed_everything_default=0,
-        trainer_defaults={**DEFAULTS, **defaults, "callbacks": [Lines(), Curves(), *callbacks]},
+        trainer_defaults={**DEFAULTS, "callbacks": [Lines(), Curves(), *callbacks]},
         save_config_kwargs={"overwrite": True},
     )
