@@ -43,6 +43,10 @@ def chance(record):
     for _ in range(record.steps):
         record(x=time.time_ns())
 
+def late(record):
+    for _ in range(record.steps):
+        record(x=torch.zeros(2), y=torch.ones(2) if record.parameters.get("late") else torch.zeros(2))
+
 def fails_when_timed(record):
     assert torch.utils.deterministic is not None
     for _ in range(record.steps):
@@ -83,6 +87,22 @@ process = "one"
 [tool.gate.bench.each]
 scenarios = ["plain", "plain"]
 pairs = 1
+[tool.gate.bench.parts]
+scenarios = ["plain", "plain"]
+pairs = 2
+digests = true
+proof = { added = 0 }
+[tool.gate.bench.moved]
+scenarios = ["late", "later"]
+pairs = 1
+digests = true
+proof = { late = false }
+[tool.gate.bench.moved.define.late]
+run = "scenarios.py:late"
+[tool.gate.bench.moved.define.later]
+run = "scenarios.py:late"
+same_as = "late"
+parameters = { late = true }
 [tool.gate.bench.long]
 scenarios = ["slow", "slow"]
 process = "one"
@@ -196,6 +216,34 @@ def test_a_benchmark_goes_on_where_it_was_stopped(project: Project) -> None:
     assert set((project.folder / ".gate/runs").iterdir()) == recorded
     assert [arm["runs"] for arm in answer.document["arms"]] == [3, 3]
     assert [path.name for path in folder.iterdir()] == ["result.json"]
+
+
+def test_in_parts_and_from_place_to_place(project: Project, tmp_path: Path) -> None:
+    """No round is begun that ends too late; the journal lies where it was asked for, and what was proven is not proven again."""
+    first = project.gate("bench", "parts", "--journal", str(tmp_path), "--seconds", "1")
+    assert (first.code, first.document["verdict"]) == (3, "not-judged"), first.err
+    assert "0 of 2 pairs are timed, and stay" in first.err
+    assert json.loads((tmp_path / "parts" / "state.json").read_text())["machine"]["node"] is None
+    recorded = set((project.folder / ".gate/runs").iterdir())
+    answer = project.gate("bench", "parts", "--journal", str(tmp_path))
+    assert (answer.code, [arm["runs"] for arm in answer.document["arms"]]) == (0, [2, 2]), answer.err
+    assert set((project.folder / ".gate/runs").iterdir()) == recorded
+    found = answer.document["digests"]
+    assert (found["pairs"], found["different"], found["nodes"], found["phases"][0]) == (2, 1, 1, "weight")
+    assert "were equal in each of 2 pairs" in answer.out
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["result.json"]
+
+
+def test_bits_that_part_in_the_timed_runs_alone_are_found(project: Project) -> None:
+    """What is recorded first is equal, by other parameters; what is timed is not, and no time is shown."""
+    answer = project.gate("bench", "moved")
+    assert (answer.code, answer.document["verdict"], answer.document["arms"]) == (1, "drift", []), answer.err
+    assert "differs from '0 late' in y" in answer.err
+
+
+def test_seconds_for_a_single_process_are_refused(project: Project) -> None:
+    answer = project.gate("bench", "work", "--seconds", "60")
+    assert (answer.code, "between rounds" in answer.err) == (2, True)
 
 
 def stop(project: Project, turns: Path, runs: int) -> None:

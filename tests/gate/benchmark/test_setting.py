@@ -56,6 +56,8 @@ def test_scenarios_of_a_benchmark_alone_are_known_to_it_alone(tmp_path: Path) ->
     [
         ("pair = 3", "unknown key 'pair', did you mean 'pairs'?"),
         ("procces = 'one'", "unknown key 'procces', did you mean 'process'?"),
+        ("digests = 1", "digests = 1"),
+        ("proof = { epochs = 1 }", "Set digests = true"),
         ("pairs = 0", "pairs = 0: has to be a whole number, 1 or more"),
         ("pairs = true", "pairs = True"),
         ("warmup = -1", "warmup = -1"),
