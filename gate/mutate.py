@@ -16,8 +16,9 @@ from gate.mutation import aim, baseline, copies, pardons, planted, pool
 from gate.mutation.aim import Asked, inside, project
 from gate.mutation.cache import Cache
 from gate.mutation.evidence import Goldens, Tests
-from gate.mutation.judge import Judge, confirm
+from gate.mutation.judge import LATE, Judge, confirm
 from gate.mutation.mutant import Judgement, Mutant
+from gate.mutation.order import Order, held, promised
 from gate.mutation.pool import Pool
 from gate.mutation.result import Result, Witnesses
 from gate.mutation.slot import Slot
@@ -61,14 +62,14 @@ def _judged(
     files = suite.asked(targets, asked.all_tests)
     trials, left_out = _trials(means, asked, machine, python.torch)
     jobs = means.jobs or (1 if asked.device == "cuda" else cores())
-    surroundings = (aim.catalogue().digest(), python.torch, python.version, asked.device, *map(str, sorted(machine.slugs())))
-    key = copies.combined(facts, *surroundings, *targets, *files, *left_out, *sorted(trials))
+    surroundings = (python.torch, python.version, asked.device, *map(str, sorted(machine.slugs())))
+    context = _Context(suite, facts, surroundings, (str(asked.both), str(asked.timeout), *sorted(trials), *left_out))
     with copies.scratch() as scratch:
         opening = pool.opened(suite.project, suite.names, scratch, jobs, suite.roots, asked.device, third_party(suite, [*files, *targets]))
         with opening as slots:
-            tests, goldens = _baseline(means, slots, cache, key, files, trials, targets, left_out, sources)
-            judge = Judge(sources, tests, goldens, trials, asked.both, asked.timeout)
-            context = _Context(suite, facts, (*surroundings, str(asked.both), str(asked.timeout), *sorted(trials), *left_out))
+            tests, goldens = _baseline(means, slots, cache, context, files, trials, targets, left_out, sources)
+            named = held(promised(sources, suite.documents()), tests)
+            judge = Judge(sources, tests, goldens, trials, asked.both, asked.timeout, Order(tests, named))
             begun = time.monotonic()
             judged, new = _all(means, slots, judge, mutants, cache, context)
             seconds = time.monotonic() - begun
@@ -79,7 +80,7 @@ def _judged(
         pardons.check_needed(judged, [pardon for file, source in sources.items() for pardon in pardons.read(file, source)])
     return Result(
         tuple(judged),
-        Witnesses(len(tests.seconds), len(files), tests.skipped, tests.unstable, [s.name for s in goldens.scenes], goldens.left_out),
+        _witnesses(tests, goldens, len(files), sorted({test for one in named for test in one.tests})),
         read, python.torch, platform.python_version(),
         machine.default(asked.device) or asked.device,
         total if len(mutants) < total else None, asked.seed, seconds, new,
@@ -114,40 +115,49 @@ def _trials(means: Means, asked: Asked, machine: Machine, torch: str) -> tuple[d
 
 
 def _baseline(
-    means: Means, slots: Pool, cache: Cache, key: str, files: Sequence[str], trials: Mapping[str, Trial], targets: Sequence[str],
+    means: Means, slots: Pool, cache: Cache, context: _Context, files: Sequence[str], trials: Mapping[str, Trial], targets: Sequence[str],
     left_out: Sequence[str], sources: Mapping[str, str],
 ) -> tuple[Tests, Goldens]:  # fmt: skip
-    """What the unmutated tree shows; known from an earlier run where nothing has changed."""
-    known = cache.get("baseline", key)
-    if known is not None:
-        tests, goldens = Tests(**known["tests"]), Goldens.of_json(known["goldens"])
-        for slot in slots.slots:
-            slot.tests.preload(tests.modules)
-            slot.learn(goldens.modules)
-        return tests, goldens
+    """What the unmutated tree shows; known from an earlier run where nothing that it depends on has changed."""
+    memory = baseline.Memory(
+        lambda file: cache.get("tests", context.unmutated(file)), lambda file, found: cache.put("tests", context.unmutated(file), found)
+    )
+    key = copies.combined({}, context.unmutated(""), *targets, *left_out, *sorted(trials))
+    noticed = copies.combined({}, key, *map(context.unmutated, files))
+    known = cache.get("goldens", key)
     with means.progress.task("unmutated tree") as tell:
-        tests = baseline.tests(slots, files, targets, tell) if files else Tests()
-        goldens = baseline.goldens(slots, list(trials.values()), targets, left_out, tell)
+        tests = baseline.tests(slots, files, targets, tell, memory) if files else Tests()
+        goldens = Goldens.of_json(known) if known else baseline.goldens(slots, list(trials.values()), targets, left_out, tell)
+        cache.put("goldens", key, goldens.as_json())
         if not any(tests.lines.values()) and not goldens.scenes:
             raise NothingChecked(
                 "no test and no scenario runs a line of these files: nobody could notice a fault. Write one, or name --tests."
             )
-        tell("a fault that must be noticed")
-        judge = Judge(sources, tests, replace(goldens, scenes=()), {})
-        planted.check(slots.slots[0], judge)
-    cache.put("baseline", key, {"tests": tests.as_json(), "goldens": goldens.as_json()})
+        if cache.get("noticed", noticed) is None:
+            tell("a fault that must be noticed")
+            planted.check(slots.slots[0], Judge(sources, tests, replace(goldens, scenes=()), {}))
+            cache.put("noticed", noticed, True)
+    for slot in slots.slots:
+        slot.tests.preload(tests.modules)
+        slot.learn(goldens.modules)
     return tests, goldens
 
 
 class _Context:
     """What verdicts depend on, as digests."""
 
-    def __init__(self, suite: Suite, facts: Mapping[str, str], more: Sequence[str]) -> None:
+    def __init__(self, suite: Suite, facts: Mapping[str, str], surroundings: Sequence[str], more: Sequence[str]) -> None:
         self.suite, self.facts = suite, facts
         tests = {name for file in suite.files() for name in suite.support(file)}
         others = {n: d for n, d in facts.items() if n not in tests and not n.endswith(".md")}
-        self.all = copies.combined(others, *more)
+        catalogue = aim.catalogue()
+        self.before = copies.combined(others, catalogue.digest(judging=False), *surroundings)
+        self.all = copies.combined({}, self.before, catalogue.digest(), *more)
         self._support: dict[str, str] = {}
+
+    def unmutated(self, file: str) -> str:
+        """Of what a test file gives before a fault is planted; of what scenarios give, where the name is empty."""
+        return copies.combined({}, self.before, file, *([self.test("", file)] if file else []))
 
     def file(self, name: str) -> str:
         """Of everything but the tests, for one mutated file."""
@@ -164,7 +174,7 @@ def _all(
     means: Means, slots: Pool, judge: Judge, mutants: Sequence[Mutant], cache: Cache, context: _Context
 ) -> tuple[list[Judgement], int]:
     """Every verdict in the order of the mutants, and how many of them are new."""
-    known: dict[int, tuple[Judgement, str]] = {}
+    known: dict[int, Judgement] = {}
     digests: dict[int, tuple[str, dict[str, str]]] = {}
     for place, mutant in enumerate(mutants):
         tests = judge.tests.covering(mutant)
@@ -172,38 +182,38 @@ def _all(
         scenes = ",".join(scene.name for scene in judge.goldens.covering(mutant))
         digests[place] = copies.combined(each, scenes, mutant.pardon or ""), each
         found = cache.judged(context.file(mutant.file), mutant, *digests[place])
-        if found is not None and found[0].mutant.pardon == mutant.pardon:
+        if found is not None and found.mutant.pardon == mutant.pardon:
             known[place] = found
+            judge.order.note(found)
+    known = {place: found for place, found in known.items() if not judge.order.owed(found, digests[place][1])}
     ahead = [place for place in range(len(mutants)) if place not in known]
     done = [0]
 
-    def one(slot: Slot, place: int) -> tuple[Judgement, str]:
-        judged, killer = judge.judge(slot, mutants[place])
-        cache.keep(context.file(mutants[place].file), judged, killer, *digests[place])
+    def one(slot: Slot, place: int) -> Judgement:
+        judged = judge.judge(slot, mutants[place])
+        cache.keep(context.file(mutants[place].file), judged, *digests[place])
         done[0] += 1
-        return judged, killer
+        return judged
 
     with means.progress.task("mutants", lambda: f"{done[0]} of {len(ahead)}"):
         found_now = dict(zip(ahead, slots.map(one, ahead), strict=True))
         found_now |= _confirmed(slots, judge, mutants, found_now)
-    for place, (judged, killer) in found_now.items():
-        cache.keep(context.file(mutants[place].file), judged, killer, *digests[place])
+    for place, judged in found_now.items():
+        cache.keep(context.file(mutants[place].file), judged, *digests[place])
     known |= found_now
-    return [known[place][0] for place in range(len(mutants))], len(ahead)
+    return [known[place] for place in range(len(mutants))], len(ahead)
 
 
-def _confirmed(
-    slots: Pool, judge: Judge, mutants: Sequence[Mutant], found: Mapping[int, tuple[Judgement, str]]
-) -> dict[int, tuple[Judgement, str]]:
+def _confirmed(slots: Pool, judge: Judge, mutants: Sequence[Mutant], found: Mapping[int, Judgement]) -> dict[int, Judgement]:
     """The verdicts that rested on tests which also fail without a fault, judged again without these."""
-    killers = sorted({killer for _, killer in found.values() if killer in judge.tests.seconds})
+    killers = sorted({test for judged in found.values() for test in judged.tests if test in judge.tests.seconds})
     if not killers:
         return {}
     parts = [killers[number :: len(slots.slots)] for number in range(len(slots.slots))]
     unstable = frozenset(
         test for tests in slots.map(lambda slot, part: confirm(slot, judge.tests, part), [part for part in parts if part]) for test in tests
     )
-    again = [place for place, (_, killer) in found.items() if killer in unstable]
+    again = [place for place, judged in found.items() if not unstable.isdisjoint(judged.tests)]
     return dict(zip(again, slots.map(lambda slot, place: judge.judge(slot, mutants[place], unstable), again), strict=True))
 
 
@@ -213,6 +223,12 @@ def _check_unchanged(project: Path, facts: Mapping[str, str]) -> None:
     edited = sorted(name for name in facts if now.get(name) != facts[name])
     if edited:
         raise BaselineFailed(f"{', '.join(edited[:3])} changed while the mutants ran, which had the earlier content: run again.")
+
+
+def _witnesses(tests: Tests, goldens: Goldens, files: int, named: Sequence[str]) -> Witnesses:
+    names = [scene.name for scene in goldens.scenes]
+    late = [scene.name for scene in goldens.scenes if scene.seconds >= LATE]
+    return Witnesses(len(tests.seconds), files, tests.skipped, tests.unstable, names, goldens.left_out, late, named)
 
 
 def _read(facts: Mapping[str, str], targets: Iterable[str], files: Iterable[str], suite: Suite, goldens: Goldens) -> dict[str, str]:

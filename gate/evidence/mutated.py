@@ -41,16 +41,16 @@ def put_on_record(config: Config, before: Snapshot, result: Result, paths: tuple
     finding = Finding(
         "mutation", result.hardware, result.torch, found, result.counts, since=since,
         environment={"torch": result.torch, "python": result.python},
-        details={"paths": sorted(path.rstrip("/") for path in paths), "killed": _killed(result)},
+        details={"paths": sorted(path.rstrip("/") for path in paths), "killed": _killed(result), "asked": list(result.witnesses.named)},
     )  # fmt: skip
     leave(config, before, finding, reading)
 
 
 def _killed(result: Result) -> dict[str, list[str]]:
-    """For each function the tests that noticed a fault in it; of several, mostly the fastest alone is known."""
+    """For each function the tests that noticed a fault in it; of several, mostly the first alone is known."""
     found: dict[str, set[str]] = {}
     for one in result.judged:
         if one.status is Status.KILLED:
             killers = found.setdefault(f"{one.mutant.file}::{one.mutant.scope}", set())
-            killers |= {one.reason.partition(": ")[0]} if "tests" in one.killed_by else set()
+            killers |= set(one.tests) if "tests" in one.killed_by else set()
     return {function: sorted(ids) for function, ids in sorted(found.items())}

@@ -162,7 +162,7 @@ def mutants(
     found: list[Mutant] = []
     comments = [pardon for file, source in sources.items() for pardon in pardons.read(file, source)]
     for file, source in sources.items():
-        key = copies.combined({file: facts[file]}, known_operators.digest(), *(operator.name for operator in operators))
+        key = copies.combined({file: facts[file]}, known_operators.digest(judging=False), *(operator.name for operator in operators))
         known = cache.get("planted", key)
         if known is None:
             made = known_operators.plant(file, source, operators)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gate.errors import BaselineFailed
@@ -16,13 +17,40 @@ from golden import manifest
 LONGEST = 1800.0  # seconds that one test file, or one scenario, may take unmutated
 
 
-def tests(pool: Pool, files: Sequence[str], targets: Sequence[str], tell: Callable[[str], None]) -> Tests:
-    """Runs test files twice, first with coverage.
+@dataclass(frozen=True)
+class Memory:
+    """What earlier runs found.
+
+    Attributes:
+        get: of a test file, None where nothing is known.
+        put: keeps it.
+    """
+
+    get: Callable[[str], Any]
+    put: Callable[[str, Any], None]
+
+
+def tests(pool: Pool, files: Sequence[str], targets: Sequence[str], tell: Callable[[str], None], memory: Memory) -> Tests:
+    """Runs those test files twice of which nothing is known, first with coverage.
 
     Raises:
         BaselineFailed: a test fails both times, or a file cannot be collected.
     """
+    known = {file: found for file in files if (found := memory.get(file)) is not None}
+    ahead = [file for file in files if file not in known]
+    told = dict.fromkeys(name for found in known.values() for name in found["modules"])
+    pool.each(lambda slot: slot.tests.preload(list(told)))
+    found_now = _twice(pool, ahead, tell)
+    for file, found in found_now.items():
+        if not found["failed"]:
+            memory.put(file, found)
+    for found in found_now.values():
+        for test, why in found["failed"].items():
+            raise BaselineFailed(f"The unmutated tests fail: {test}: {why}. Mend them first, or name others with --tests.")
+    return _merged({file: known.get(file) or found_now[file] for file in files}, targets)
 
+
+def _twice(pool: Pool, files: Sequence[str], tell: Callable[[str], None]) -> dict[str, dict[str, Any]]:
     def measure(slot: Slot, file: str) -> Said:
         tell(f"tests with coverage: {file}")
         said = slot.run_tests([file], [], LONGEST, first=False, learn=True, coverage=True)
@@ -41,15 +69,23 @@ def tests(pool: Pool, files: Sequence[str], targets: Sequence[str], tell: Callab
     modules = list(dict.fromkeys(name for said in once for name in said.answer.get("modules", ())))
     pool.each(lambda slot: _warm(pool, slot, modules))
     twice = pool.map(repeat, files)
-    for file, said in zip(files, twice, strict=True):
-        if said.status in ("crashed", "timeout"):
-            raise BaselineFailed(f"The unmutated tests fail: {file}: {said.why}. Mend them first, or name others with --tests.")
-    passed = {test for said in once for test in said.answer.get("passed", ())}
-    again = {failure["test"]: failure["why"] for said in twice for failure in said.answer["failed"]}
-    for test in sorted(set(again) - passed):
-        raise BaselineFailed(f"The unmutated tests fail: {test}: {again[test]}. Mend them first, or name others with --tests.")
-    unstable = sorted(again)  # passed the first time; what coverage alone makes fail is a witness all the same
-    return _merged(files, once, twice, targets, unstable, modules)
+    return {file: _found(file, measured, plain) for file, measured, plain in zip(files, once, twice, strict=True)}
+
+
+def _found(file: str, measured: Said, plain: Said) -> dict[str, Any]:
+    """What two runs of a file showed, as it is kept: "failed" holds what failed both times, "unstable" what did the second time alone."""
+    if plain.status in ("crashed", "timeout"):
+        return {"failed": {file: plain.why}, "modules": []}
+    passed = set(measured.answer.get("passed", ()))
+    again = {failure["test"]: failure["why"] for failure in plain.answer["failed"]}
+    return {
+        "failed": {test: why for test, why in sorted(again.items()) if test not in passed},
+        "unstable": sorted(passed.intersection(again)),  # what coverage alone makes fail is a witness all the same
+        "seconds": {test: round(plain.answer["durations"].get(test, 0.0), 4) for test in plain.answer["passed"] if test not in again},
+        "skipped": len(plain.answer["skipped"]),
+        "modules": list(measured.answer.get("modules", ())),
+        "map": measured.answer.get("map", {"tests": [], "files": {}}),
+    }
 
 
 def _codes(pool: Pool, slot: Slot, file: str) -> None:
@@ -65,31 +101,22 @@ def _warm(pool: Pool, slot: Slot, modules: Sequence[str]) -> None:
         slot.tests.take(file)
 
 
-def _merged(
-    files: Sequence[str],
-    once: Sequence[Said],
-    twice: Sequence[Said],
-    targets: Sequence[str],
-    unstable: Sequence[str],
-    modules: Sequence[str],
-) -> Tests:
-    wanted = set(targets)
-    where: dict[str, str] = {}
-    seconds: dict[str, float] = {}
+def _merged(found: Mapping[str, Mapping[str, Any]], targets: Sequence[str]) -> Tests:
     lines: dict[str, dict[str, list[str]]] = {}
-    for file, measured, plain in zip(files, once, twice, strict=True):
-        for test in plain.answer["passed"]:
-            if test not in unstable:
-                where[test] = file
-                seconds[test] = round(plain.answer["durations"].get(test, 0.0), 4)
-        found: Mapping[str, Any] = measured.answer.get("map", {"tests": [], "files": {}})
-        for source, by_line in found["files"].items():
-            if source in wanted:
-                there = lines.setdefault(source, {})
-                for line, places in by_line.items():
-                    there.setdefault(line, []).extend(file if place < 0 else found["tests"][place] for place in places)
-    skipped = sum(len(said.answer["skipped"]) for said in twice)
-    return Tests(where, seconds, lines, tuple(unstable), skipped, tuple(modules))
+    for file, one in found.items():
+        names, files = one["map"]["tests"], one["map"]["files"]
+        for source in sorted(files.keys() & set(targets)):
+            there = lines.setdefault(source, {})
+            for line, places in files[source].items():
+                there.setdefault(line, []).extend(file if place < 0 else names[place] for place in places)
+    return Tests(
+        {test: file for file, one in found.items() for test in one["seconds"]},
+        {test: seconds for one in found.values() for test, seconds in one["seconds"].items()},
+        lines,
+        tuple(test for one in found.values() for test in one["unstable"]),
+        sum(one["skipped"] for one in found.values()),
+        tuple(dict.fromkeys(name for one in found.values() for name in one["modules"])),
+    )
 
 
 def goldens(pool: Pool, trials: Sequence[Trial], targets: Sequence[str], left_out: Sequence[str], tell: Callable[[str], None]) -> Goldens:

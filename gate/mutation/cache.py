@@ -15,7 +15,7 @@ from gate.mutation.mutant import Judgement, Mutant, Status
 from golden.errors import StoreError
 
 _EVERY = 5.0
-_KEPT = 40  # files of a kind; the oldest ones go
+_KEPT = 500  # files of a kind; the oldest ones go
 
 
 class Cache:
@@ -64,8 +64,8 @@ class Cache:
         except OSError as error:
             raise StoreError.of(error, path) from error
 
-    def judged(self, context: str, mutant: Mutant, covering: str, killers: Mapping[str, str]) -> tuple[Judgement, str] | None:
-        """An earlier verdict and its killing test.
+    def judged(self, context: str, mutant: Mutant, covering: str, killers: Mapping[str, str]) -> Judgement | None:
+        """An earlier verdict.
 
         Args:
             context: of everything that all verdicts of the file depend on.
@@ -76,20 +76,21 @@ class Cache:
         entry = self._of(context).get(mutant.key)
         if entry is None:
             return None
-        same = entry["covering"] == covering or (entry["killer"] and killers.get(entry["killer"]) == entry["killer_digest"])
+        tests, asked = (tuple(test for test, digest in entry[key].items() if killers.get(test) == digest) for key in ("tests", "asked"))
+        same = entry["covering"] == covering or (tests and tests[0] == next(iter(entry["tests"])))
         if not same:
             return None
-        return Judgement(mutant, Status(entry["status"]), tuple(entry["killed_by"]), entry["reason"]), entry["killer"]
+        return Judgement(mutant, Status(entry["status"]), tuple(entry["killed_by"]), entry["reason"], tests, asked)
 
-    def keep(self, context: str, judged: Judgement, killer: str, covering: str, killers: Mapping[str, str]) -> None:
+    def keep(self, context: str, judged: Judgement, covering: str, killers: Mapping[str, str]) -> None:
         """Keeps a verdict; written now and then, and by `save`."""
         with self._lock:
             self._of(context)[judged.mutant.key] = {
                 "status": judged.status.value,
                 "killed_by": list(judged.killed_by),
                 "reason": judged.reason,
-                "killer": killer,
-                "killer_digest": killers.get(killer, ""),
+                "tests": {test: killers.get(test, "") for test in judged.tests},
+                "asked": {test: killers.get(test, "") for test in judged.asked},
                 "covering": covering,
             }
             self._changed.add(context)
@@ -115,5 +116,5 @@ class Cache:
 
 def _prune(folder: Path) -> None:
     paths: Sequence[Path] = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in paths[_KEPT * 5 :]:
+    for path in paths[_KEPT:]:
         path.unlink(missing_ok=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from gate.mutation.evidence import Goldens, Scene, Tests
 from gate.mutation.mutant import Judgement, Mutant, Status
+from gate.mutation.order import Batches, Order
 from gate.mutation.slot import Said, Slot
 from gate.mutation.suite import package
 from gate.trial import Trial
 
-_FIRST_SECONDS, _FIRST_TESTS, _FIRST_FILES = 1.5, 25, 3
+LATE = 4.0  # seconds from which on a scenario is asked only about what nobody else has noticed
 _PATIENCE, _FACTOR = 8.0, 6.0  # seconds of a time-out, beside so many times what the tests usually take
-_KILLERS = 6
 
 
 @dataclass(frozen=True)
@@ -30,29 +28,27 @@ class Verdicts:
     goldens: Said | None
 
 
-@dataclass
 class Judge:
     """Judges mutants; several threads may, each with a slot of its own.
 
-    Attributes:
+    Args:
         sources: the unmutated content of the mutated files.
         tests, goldens: what the baseline showed.
         trials: by scenario.
         both: whether the second witness is asked about what the first has killed.
         limit: seconds that replace the usual time-out, None for that.
+        order: of the tests.
     """
 
-    sources: Mapping[str, str]
-    tests: Tests
-    goldens: Goldens
-    trials: Mapping[str, Trial]
-    both: bool = True
-    limit: float | None = None
-    _killers: dict[tuple[str, str], OrderedDict[str, None]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self, sources: Mapping[str, str], tests: Tests, goldens: Goldens, trials: Mapping[str, Trial], both: bool = True,
+        limit: float | None = None, order: Order | None = None,
+    ) -> None:  # fmt: skip
+        self.sources, self.tests, self.goldens, self.trials, self.both, self.limit = sources, tests, goldens, trials, both, limit
+        self.order = order or Order(tests)
 
-    def judge(self, slot: Slot, mutant: Mutant, without: frozenset[str] = frozenset()) -> tuple[Judgement, str]:
-        """What came of a mutant, and the test that killed it; leaves the copy as it was.
+    def judge(self, slot: Slot, mutant: Mutant, without: frozenset[str] = frozenset()) -> Judgement:
+        """What came of a mutant, and the tests that killed it; leaves the copy as it was.
 
         Args:
             slot: where it is tried.
@@ -62,64 +58,49 @@ class Judge:
         covering = [test for test in self.tests.covering(mutant) if test not in without]
         scenes = self.goldens.covering(mutant)
         if not covering and not scenes:
-            return _pardoned(Judgement(mutant, Status.SURVIVED, (), "no test and no scenario runs this line")), ""
+            return _pardoned(Judgement(mutant, Status.SURVIVED, (), "no test and no scenario runs this line"))
+        batches = self.order.batches(mutant, covering)
         digest = slot.copy.write(mutant.file, mutant.apply(self.sources[mutant.file]))
         try:
-            said = self._ask(slot, mutant, covering, scenes)
+            said = self._ask(slot, mutant, batches, scenes)
         finally:
             slot.copy.restore()
         said = self._proven(slot, mutant, said, digest)
-        return _pardoned(_summed(mutant, said)), said.tests.test if said.tests is not None else ""
+        judged = replace(_pardoned(_summed(mutant, said)), tests=_noticing(said.tests, digest), asked=tuple(batches.named))
+        self.order.note(judged)
+        return judged
 
-    def _ask(self, slot: Slot, mutant: Mutant, covering: Sequence[str], scenes: Sequence[Scene]) -> Verdicts:
-        first, rest = self._batches(mutant, covering)
-        tests = self._tests(slot, mutant, first) if first else None
-        if tests is not None and tests.status == "crashed" and not tests.loaded:
+    def _ask(self, slot: Slot, mutant: Mutant, batches: Batches, scenes: Sequence[Scene]) -> Verdicts:
+        """Both witnesses, each up to its first kill; what takes long is asked only about what nobody has noticed yet."""
+        tests = self._tests(slot, mutant, batches.named, first=False) if batches.named else None
+        tests = self._more(slot, mutant, tests, batches.first)
+        if _unimportable(tests):
             return Verdicts(tests, None)
-        killed = tests is not None and tests.status == "failed"
-        goldens = self._scenes(slot, mutant, scenes) if scenes and (self.both or not killed) and not _unimportable(tests) else None
-        done = goldens is not None and goldens.status == "failed" and not self.both
-        if tests is not None and tests.status == "passed" and rest and not done:
-            tests = self._tests(slot, mutant, rest)
-        if tests is not None and tests.status == "failed":
-            self._remember(mutant, tests.test)
+        goldens: Said | None = None
+        if self.both or not _failed(tests):
+            goldens = self._scenes(slot, mutant, goldens, [scene for scene in scenes if scene.seconds < LATE])
+        if self.both or not _failed(goldens):
+            tests = self._more(slot, mutant, tests, batches.more)
+        if mutant.pardon is not None:  # what nobody has noticed by now is not searched for longer
+            return Verdicts(tests, goldens)
+        if not _failed(tests) and not _failed(goldens):
+            goldens = self._scenes(slot, mutant, goldens, [scene for scene in scenes if scene.seconds >= LATE])
+        if not _failed(tests) and not _failed(goldens):
+            tests = self._more(slot, mutant, tests, batches.last)
         return Verdicts(tests, goldens)
 
-    def _batches(self, mutant: Mutant, covering: Sequence[str]) -> tuple[list[str], list[str]]:
-        """A few fast tests, those before them that killed a neighbour; and all others."""
-        with self._lock:
-            known = dict.fromkeys(reversed(self._killers.get((mutant.file, mutant.scope), OrderedDict())))
-        here = set(covering)
-        order = [*(test for test in known if test in here), *(test for test in covering if test not in known)]
-        first: list[str] = []
-        files: set[str] = set()
-        spent = 0.0
-        for test in order:
-            file = self.tests.files[test]
-            fits = len(first) < _FIRST_TESTS and spent < _FIRST_SECONDS and (file in files or len(files) < _FIRST_FILES)
-            if fits:
-                first.append(test)
-                files.add(file)
-                spent += self.tests.seconds[test]
-        chosen = set(first)
-        return first, [test for test in order if test not in chosen]
+    def _more(self, slot: Slot, mutant: Mutant, so_far: Said | None, tests: Sequence[str]) -> Said | None:
+        """Asks more tests, where those before them have passed."""
+        return self._tests(slot, mutant, tests) if tests and (so_far is None or so_far.status == "passed") else so_far
 
-    def _remember(self, mutant: Mutant, test: str) -> None:
-        with self._lock:
-            known = self._killers.setdefault((mutant.file, mutant.scope), OrderedDict())
-            known[test] = None
-            known.move_to_end(test)
-            if len(known) > _KILLERS:
-                known.popitem(last=False)
-
-    def _tests(self, slot: Slot, mutant: Mutant, tests: Sequence[str]) -> Said:
+    def _tests(self, slot: Slot, mutant: Mutant, tests: Sequence[str], *, first: bool = True) -> Said:
         files = list(dict.fromkeys(self.tests.files[test] for test in tests))
         usual = sum(self.tests.seconds[test] for test in tests)
         seconds = self.limit or _PATIENCE + len(files) + _FACTOR * usual
-        said = slot.run_tests(files, tests, seconds, mutated=mutant.file)
+        said = slot.run_tests(files, tests, seconds, mutated=mutant.file, first=first)
         if said.status == "timeout":  # believed when it happens again with twice the time
             slot.copy.restore_scratch()
-            said = slot.run_tests(files, tests, 2 * seconds, mutated=mutant.file)
+            said = slot.run_tests(files, tests, 2 * seconds, mutated=mutant.file, first=first)
         gone = said.status == "passed" and set(tests) - set(said.answer["collected"])
         if gone:  # the fault changed which tests there are: all of these files, then
             slot.copy.restore_scratch()
@@ -127,9 +108,12 @@ class Judge:
         slot.copy.restore_scratch()
         return said
 
-    def _scenes(self, slot: Slot, mutant: Mutant, scenes: Sequence[Scene]) -> Said:
+    def _scenes(self, slot: Slot, mutant: Mutant, so_far: Said | None, scenes: Sequence[Scene]) -> Said | None:
+        """Asks more scenarios, where those before them have passed."""
         outside = package(mutant.file) == "golden"
-        said = Said("passed")
+        said = so_far
+        if said is not None and said.status != "passed":
+            return said
         for scene in scenes:
             seconds = self.limit or _PATIENCE + _FACTOR * scene.seconds
             trial = self.trials[scene.name]
@@ -165,6 +149,18 @@ class Judge:
 
 def _unimportable(tests: Said | None) -> bool:
     return tests is not None and tests.status == "crashed"
+
+
+def _failed(said: Said | None) -> bool:
+    return said is not None and said.status == "failed"
+
+
+def _noticing(tests: Said | None, digest: str) -> tuple[str, ...]:
+    """The tests that noticed a fault; only the first one was held against the unmutated tree where none loaded the mutant's file."""
+    if tests is None or tests.status != "failed":
+        return ()
+    failed = dict.fromkeys(failure["test"] for failure in tests.answer.get("failed", ()))
+    return tuple(failed) if failed and tests.loaded == digest else (tests.test,)
 
 
 def _pardoned(judged: Judgement) -> Judgement:

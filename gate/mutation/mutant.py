@@ -78,12 +78,16 @@ class Judgement:
         status: what came of it.
         killed_by: "tests", "goldens": those that noticed.
         reason: the test or the first difference that noticed it, why nobody could, or the pardon's reason.
+        tests: the ids of the tests that are known to notice it: mostly one, since the first ends the asking.
+        asked: of the tests that a promise names, those that were asked about it, whatever others had noticed.
     """
 
     mutant: Mutant
     status: Status
     killed_by: tuple[str, ...] = ()
     reason: str = ""
+    tests: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` has it."""

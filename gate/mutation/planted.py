@@ -48,7 +48,7 @@ def check(slot: Slot, judge: Judge) -> None:
     ahead = faults(judge.sources, judge.tests)[:_TRIES]
     seen = []
     for mutant in ahead:
-        judged, _ = judge.judge(slot, mutant)
+        judged = judge.judge(slot, mutant)
         seen.append(judged.status)
         if judged.status is Status.KILLED:
             return

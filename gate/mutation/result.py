@@ -25,6 +25,8 @@ class Witnesses:
         unstable: tests that passed and failed without a fault: none of their verdicts was believed.
         scenarios: whose goldens were asked.
         left_out: why scenarios were not.
+        late: those of the scenarios that take long: they were asked only about what nobody else had noticed.
+        named: tests that promises name: each was asked about every mutant of what promises that it runs, until it killed one.
     """
 
     tests: int
@@ -33,12 +35,14 @@ class Witnesses:
     unstable: Sequence[str] = ()
     scenarios: Sequence[str] = ()
     left_out: Sequence[str] = ()
+    late: Sequence[str] = ()
+    named: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` has it."""
         return {
             "tests": {"asked": self.tests, "files": self.test_files, "skipped": self.skipped, "unstable": list(self.unstable)},
-            "goldens": {"scenarios": list(self.scenarios), "left_out": list(self.left_out)},
+            "goldens": {"scenarios": list(self.scenarios), "late": list(self.late), "left_out": list(self.left_out)},
         }
 
 
@@ -144,6 +148,8 @@ class Result:
         yield f"tests asked: {who.tests} of {who.test_files} files{skipped}"
         goldens = ", ".join(who.scenarios) or "none, so that the tests are the only witness"
         yield f"goldens asked: {goldens}"
+        if who.late:
+            yield f"asked only about what nobody else had noticed, because they take long: {', '.join(who.late)}"
         yield from (f"left out: {plain(line)}" for line in who.left_out)
         if who.unstable:
             yield f"not believed, because they fail without a fault as well: {', '.join(who.unstable)}"

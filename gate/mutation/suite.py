@@ -68,6 +68,11 @@ class Suite:
         packages = {package(target) for target in targets}
         return [file for file in self.files() if everything or packages.intersection({*self.imported(file), *file.split("/")[:-1]})]
 
+    def documents(self) -> dict[str, str]:
+        """The texts of the project's documents that stand beside pyproject.toml: they may name tests that hold what they promise."""
+        names = [name for name in self.names if "/" not in name and name.endswith((".md", ".rst"))]
+        return {name: (self.project / name).read_text(encoding="utf-8", errors="replace") for name in names}
+
     def support(self, file: str) -> frozenset[str]:
         """The files beside the tests that a test file needs, conftest files and itself included."""
         found = {file}

@@ -113,10 +113,10 @@ def test_tests_of_sources_that_moved_are_not_judged_unless_one_failed(toy: Toy, 
 
 def mutants(*statuses: Status, **facts: Any) -> Mutation:
     mutant = Mutant("src/update.py", 2, 2, "sign", "    return w - 1", "    return w + 1", (2, 2), "update")
-    killed = {"killed_by": ("tests", "goldens"), "reason": "tests/test_replay.py::test_it[a]: AssertionError: x: y"}
+    killed = {"killed_by": ("tests", "goldens"), "reason": "AssertionError: x: y", "tests": ("tests/test_replay.py::test_it[a]",)}
     judged = tuple(Judgement(mutant, status, **(killed if status is Status.KILLED else {})) for status in statuses)  # type: ignore[arg-type]
     files = {"src/update.py": "", "tests/test_replay.py": "", "pyproject.toml": ""}
-    return Mutation(judged, Witnesses(1, 1, scenarios=("digits",)), files, TORCH, "3.11", "cpu", **facts)
+    return Mutation(judged, Witnesses(1, 1, scenarios=("digits",), named=("tests/test_replay.py::test_it[b]",)), files, TORCH, "3.11", "cpu", **facts)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,8 @@ def test_a_record_of_mutants_says_what_was_planted(toy: Toy, found: Mutation, wh
     mutated.put_on_record(toy.config, Snapshot.take(toy.config), found, ("src/",), None, whole=whole)
     predicate = only(toy)
     assert (predicate["result"], predicate["counts"]) == (result, found.counts)
-    assert predicate["details"] == {"killed": {"src/update.py::update": ["tests/test_replay.py::test_it[a]"]}, "paths": ["src"]}
+    killed, asked = {"src/update.py::update": ["tests/test_replay.py::test_it[a]"]}, ["tests/test_replay.py::test_it[b]"]
+    assert predicate["details"] == {"killed": killed, "paths": ["src"], "asked": asked}
 
 
 def test_no_mutant_that_was_judged_is_no_record(toy: Toy) -> None:

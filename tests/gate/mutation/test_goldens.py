@@ -124,8 +124,8 @@ def test_tests_alone_goldens_alone_and_both(answer: Answer) -> None:
 def test_a_scenario_whose_imports_draw_is_run_as_verify_runs_it(tiny: Tiny, answer: Answer) -> None:
     """With its modules imported beforehand its random state would be another."""
     assert answer.document["counts"]["killed"]
-    (baseline,) = (tiny.folder / ".gate/mutation/baseline").glob("*.json")
-    assert [scene["bare"] for scene in json.loads(baseline.read_text())["goldens"]["scenes"]] == [True]
+    (baseline,) = (tiny.folder / ".gate/mutation/goldens").glob("*.json")
+    assert [scene["bare"] for scene in json.loads(baseline.read_text())["scenes"]] == [True]
 
 
 def test_one_unit_in_the_last_place_is_noticed(answer: Answer) -> None:
