@@ -116,7 +116,9 @@ def mutants(*statuses: Status, **facts: Any) -> Mutation:
     killed = {"killed_by": ("tests", "goldens"), "reason": "AssertionError: x: y", "tests": ("tests/test_replay.py::test_it[a]",)}
     judged = tuple(Judgement(mutant, status, **(killed if status is Status.KILLED else {})) for status in statuses)  # type: ignore[arg-type]
     files = {"src/update.py": "", "tests/test_replay.py": "", "pyproject.toml": ""}
-    return Mutation(judged, Witnesses(1, 1, scenarios=("digits",), named=("tests/test_replay.py::test_it[b]",)), files, TORCH, "3.11", "cpu", **facts)
+    return Mutation(
+        judged, Witnesses(1, 1, scenarios=("digits",), named=("tests/test_replay.py::test_it[b]",)), files, TORCH, "3.11", "cpu", **facts
+    )
 
 
 @pytest.mark.parametrize(
