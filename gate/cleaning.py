@@ -1,4 +1,4 @@
-"""Removes what is left over: of killed records and installations, old kept runs, environments that no golden of the project needs."""
+"""Removes leftovers: of killed records and installations, old runs and findings, environments that no golden of the project needs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from golden.lock import lock
 FORMAT = 1
 DAYS = 7.0  # after which a kept run is old
 _DAY = 86400.0
+_FINDINGS = {
+    "check": "what tests ran which lines",
+    "mutation": "verdicts of mutants",
+    "bench": "what benchmarks timed",
+}  # by folder of .gate
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,8 @@ class Item:
     """Something that takes space for nothing.
 
     Attributes:
-        kind: "record", "installation", "run" or "environment".
-        path: its folder.
+        kind: "record", "installation", "run", "findings" or "environment".
+        path: its folder; of findings the one that the old ones are in.
         why: what it is.
         size: bytes of its files.
         shared: of them, bytes that uv's own cache holds too, so that removing it does not free them.
@@ -91,7 +96,7 @@ def clean(config: Config | None, home: Path | None, *, dry: bool, days: float = 
         config: the project's; None where there is none, so that only installations can be told.
         home: the folder of cached environments; None where there is none.
         dry: removes nothing.
-        days: how old a kept run has to be.
+        days: how old a kept run has to be, and for how long nobody may have asked for a finding.
     """
     removed: list[Item] = []
     kept: list[tuple[Path, str]] = []
@@ -119,6 +124,32 @@ def _of_project(config: Config | None, days: float) -> Iterator[tuple[Item, Remo
         if age >= days:
             told = f"a run of {_days(age)}"
             yield Item("run", run, told, disk.size(run)), partial(_told, "another gate works in it", runs.discard, run)
+    for name, held in _FINDINGS.items():
+        folder = config.root / ".gate" / name
+        old = _old(folder, days)
+        if old:
+            told = f"{held}, asked for last {_days(min(age for _, age in old))}"
+            yield Item("findings", folder, told, sum(path.stat().st_size for path, _ in old)), partial(_unlink, [path for path, _ in old])
+
+
+def _old(folder: Path, days: float) -> list[tuple[Path, float]]:
+    """Files below a folder that nobody has written or asked for since, with their age in days."""
+    found: list[tuple[Path, float]] = []
+    for path in sorted(folder.rglob("*")):
+        with suppress(OSError):
+            age = (time.time() - path.stat().st_mtime) / _DAY
+            if path.is_file() and not path.is_symlink() and age >= days:
+                found.append((path, max(age, 0.0)))
+    return found
+
+
+def _unlink(paths: list[Path]) -> str | None:
+    try:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def _of_cache(config: Config | None, home: Path | None) -> Iterator[tuple[Item, Removal]]:

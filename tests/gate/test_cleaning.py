@@ -172,3 +172,19 @@ def test_without_a_project_only_installations_are_looked_at(config: Config, home
     assert found(swept) == [("installation", home / ".building-a-1")]
     assert cached(home) == [whole]
     assert "no project here" in swept.text()
+
+
+@pytest.mark.parametrize("name", ["check", "mutation", "bench"])
+def test_findings_that_nobody_asked_for_in_days_go_and_younger_ones_stay(config: Config, name: str) -> None:
+    folder = config.root / ".gate" / name
+    old, young = folder / "verdicts/old.json", folder / "verdicts/young.json"
+    for path, age in ((old, 9), (young, 3)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+        os.utime(path, (time.time() - age * 86400,) * 2)
+    assert found(clean(config, None, dry=True)) == [("findings", folder)]
+    assert old.exists()
+    swept = clean(config, None, dry=False)
+    assert (found(swept), swept.freed) == ([("findings", folder)], 2)
+    assert (old.exists(), young.exists()) == (False, True)
+    assert found(clean(config, None, dry=False)) == []

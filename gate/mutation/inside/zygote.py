@@ -4,18 +4,16 @@ It reads one JSON object a line from its standard input and answers with one a l
 because the parent has ended in whatever way, it ends every process below it, removes its folder, and ends itself.
 """
 
-# ruff: noqa: PTH112, PTH115, PTH116, PTH120, PTH208
+# ruff: noqa: PTH112, PTH115, PTH120, PTH208
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import gc
-import hashlib
 import importlib
 import importlib.util
 import json
-import marshal
 import os
 import select
 import shutil
@@ -23,94 +21,11 @@ import signal
 import sys
 import threading
 import time
-import types
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
 _SUBREAPER, _DEATH = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
-_GRACE = 0.5
-
-Codes = "dict[tuple[str, str, str], types.CodeType]"
-
-
-class Sources:
-    """Compiles the tree's files from what they hold, never from a bytecode cache, and notes what was loaded.
-
-    Code is kept by the content that it was compiled from, so that a fork compiles only what no fork before it has.
-
-    Args:
-        tree: the copy of the project.
-    """
-
-    def __init__(self, tree: str) -> None:
-        self.tree = tree
-        self.codes: dict[tuple[str, str, str], types.CodeType] = {}
-        self.new: dict[tuple[str, str, str], types.CodeType] = {}
-        self.loaded: dict[str, str] = {}
-        self.failed: dict[str, str] = {}
-
-    def place(self, path: str) -> str | None:
-        """A path below the tree, relative to it."""
-        return path[len(self.tree) + 1 :] if path.startswith(self.tree + os.sep) else None
-
-    def code(self, kind: str, path: str, content: bytes, make: Any) -> types.CodeType:
-        """The code of a file's content."""
-        key = (kind, self.place(path) or path, hashlib.sha256(content).hexdigest())
-        if key not in self.codes:
-            self.codes[key] = self.new[key] = make()
-        return self.codes[key]
-
-    def install(self) -> None:
-        """Goes before every loader of source files."""
-        get, run = SourceFileLoader.get_code, SourceFileLoader.exec_module
-        sources = self
-
-        def get_code(self: SourceFileLoader, fullname: str) -> Any:
-            path = sources.place(self.path)
-            if path is None:
-                return get(self, fullname)
-            content = Path(self.path).read_bytes()
-            sources.loaded[path] = hashlib.sha256(content).hexdigest()
-            return sources.code("plain", self.path, content, lambda: self.source_to_code(content, self.path))
-
-        def exec_module(self: SourceFileLoader, module: types.ModuleType) -> None:
-            try:
-                run(self, module)
-            except BaseException as error:
-                sources.failed[sources.place(self.path) or self.path] = f"{type(error).__name__}: {error}"[:300]
-                raise
-
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-        SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
-
-    def rewriting(self) -> None:
-        """The same for pytest's rewritten tests."""
-        rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
-        make = rewrite._rewrite_test
-
-        def rewritten(file: Path, config: Any) -> Any:
-            stat = os.stat(file)
-            code = self.code("test", str(file), Path(file).read_bytes(), lambda: make(file, config)[1])
-            return stat, code
-
-        rewrite._rewrite_test = rewritten
-
-    def keep(self, file: str) -> None:
-        """Writes what was compiled here and not before, for `take`."""
-        if self.new:
-            Path(file).write_bytes(marshal.dumps([(key, code) for key, code in self.new.items() if key[1][:1] != os.sep]))
-
-    def take(self, file: str) -> None:
-        """Reads what `keep` wrote, also for another copy of the tree."""
-        with contextlib.suppress(OSError):
-            for key, code in marshal.loads(Path(file).read_bytes()):
-                self.codes[key] = _moved(code, f"{self.tree}/{key[1]}")
-
-
-def _moved(code: types.CodeType, path: str) -> types.CodeType:
-    inner = tuple(_moved(c, path) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_filename=path, co_consts=inner)
+HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 def preload(names: list[str]) -> dict[str, str]:
@@ -189,6 +104,16 @@ def reap() -> None:
             pass
 
 
+def beside(name: str, file: str) -> Any:
+    """A module from a file, which no name of the project can hide and which hides none of its names."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Zygote:
     """The loop.
 
@@ -199,7 +124,7 @@ class Zygote:
 
     def __init__(self, folder: str, replies: int) -> None:
         self.folder, self.replies = folder, replies
-        self.sources = Sources(f"{folder}/tree")
+        self.sources = beside("gate_loading", f"{HERE}/loading.py").Sources(f"{folder}/tree")
         self.inside: dict[str, Any] = {}
         self.input = b""
 
@@ -233,11 +158,7 @@ class Zygote:
             self.sources.take(command["file"])
             return {}
         if command["do"] == "inside":
-            spec = importlib.util.spec_from_file_location(command["name"], command["file"])
-            assert spec is not None
-            assert spec.loader is not None
-            self.inside[command["name"]] = module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            self.inside[command["name"]] = beside(command["name"], command["file"])
             return {"threads": threads()}
         return self._run(command)
 
@@ -319,8 +240,7 @@ def main() -> None:
     """`zygote.py FOLDER DESCRIPTOR`."""
     sys.dont_write_bytecode = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    here = os.path.dirname(os.path.realpath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != here]
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != HERE]
     prctl(_SUBREAPER, 1)
     zygote = Zygote(sys.argv[1], int(sys.argv[2]))
     zygote.sources.install()

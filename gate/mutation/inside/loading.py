@@ -1,0 +1,97 @@
+"""Compiles a copy's files from what they hold, never from a bytecode cache, and notes what was loaded.
+
+The zygote loads this file by its path: nothing of gate or golden is imported here.
+"""
+
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import marshal
+import os
+import types
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+
+class Sources:
+    """Compiles the tree's files from what they hold, never from a bytecode cache, and notes what was loaded.
+
+    Code is kept by the content that it was compiled from, so that a fork compiles only what no fork before it has.
+
+    Args:
+        tree: the copy of the project.
+    """
+
+    def __init__(self, tree: str) -> None:
+        self.tree = tree
+        self.codes: dict[tuple[str, str, str], types.CodeType] = {}
+        self.new: dict[tuple[str, str, str], types.CodeType] = {}
+        self.loaded: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
+
+    def place(self, path: str) -> str | None:
+        """A path below the tree, relative to it."""
+        return path[len(self.tree) + 1 :] if path.startswith(self.tree + os.sep) else None
+
+    def code(self, kind: str, path: str, content: bytes, make: Any) -> types.CodeType:
+        """The code of a file's content."""
+        key = (kind, self.place(path) or path, hashlib.sha256(content).hexdigest())
+        if key not in self.codes:
+            self.codes[key] = self.new[key] = make()
+        return self.codes[key]
+
+    def install(self) -> None:
+        """Goes before every loader of source files."""
+        get, run = SourceFileLoader.get_code, SourceFileLoader.exec_module
+        sources = self
+
+        def get_code(self: SourceFileLoader, fullname: str) -> Any:
+            path = sources.place(self.path)
+            if path is None:
+                return get(self, fullname)
+            content = Path(self.path).read_bytes()
+            sources.loaded[path] = hashlib.sha256(content).hexdigest()
+            return sources.code("plain", self.path, content, lambda: self.source_to_code(content, self.path))
+
+        def exec_module(self: SourceFileLoader, module: types.ModuleType) -> None:
+            try:
+                run(self, module)
+            except BaseException as error:
+                sources.failed[sources.place(self.path) or self.path] = f"{type(error).__name__}: {error}"[:300]
+                raise
+
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+        SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
+
+    def rewriting(self) -> None:
+        """The same for pytest's rewritten tests."""
+        rewrite: Any = importlib.import_module("_pytest.assertion.rewrite")
+        make = rewrite._rewrite_test
+
+        def rewritten(file: Path, config: Any) -> Any:
+            stat = os.stat(file)
+            code = self.code("test", str(file), Path(file).read_bytes(), lambda: make(file, config)[1])
+            return stat, code
+
+        rewrite._rewrite_test = rewritten
+
+    def keep(self, file: str) -> None:
+        """Writes what was compiled here and not before, for `take`."""
+        if self.new:
+            Path(file).write_bytes(marshal.dumps([(key, code) for key, code in self.new.items() if key[1][:1] != os.sep]))
+
+    def take(self, file: str) -> None:
+        """Reads what `keep` wrote, also for another copy of the tree."""
+        with contextlib.suppress(OSError):
+            for key, code in marshal.loads(Path(file).read_bytes()):
+                self.codes[key] = _moved(code, f"{self.tree}/{key[1]}")
+
+
+def _moved(code: types.CodeType, path: str) -> types.CodeType:
+    inner = tuple(_moved(c, path) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_filename=path, co_consts=inner)
