@@ -189,9 +189,13 @@ def diff_command(expected: Path, actual: Path, target: str | None) -> int:
 
 
 @cli.command("doctor", epilog=manual.DOCTOR)
-@click.option("--clean", is_flag=True, help="Remove leftovers of killed commands, old runs and findings, environments no golden here needs.")
+@click.option(
+    "--clean", is_flag=True, help="Remove leftovers of killed commands, old runs and findings, environments no golden here needs."
+)
 @click.option("--dry-run", is_flag=True, help="With --clean: only say what would be removed.")
-@click.option("--days", type=click.FloatRange(min=0), metavar="N", help="With --clean: from what age a kept run or finding is old. Default: 7.")
+@click.option(
+    "--days", type=click.FloatRange(min=0), metavar="N", help="With --clean: from what age a kept run or finding is old. Default: 7."
+)
 @_json
 def doctor_command(clean: bool, dry_run: bool, days: float | None, target: str | None) -> int:
     """Says what this machine can judge, and how to get the rest. Exit code 3 where gate verify cannot do all its work here."""
