@@ -13,8 +13,9 @@ from torch import nn
 
 from golden.compare import Kind, compare, compare_files
 from golden.errors import CorruptGolden, Refused, ScenarioFailed, StoreError
+from golden.names import Names
 from golden.plan import Plan
-from golden.state import DEEPEST
+from golden.state import DEEPEST, Builder
 from golden.store import Golden
 from tests.golden.goldens import write
 from tests.golden.states import leaves, read
@@ -71,6 +72,35 @@ def test_modules_lie_inside_each_other_as_deep_as_is_said() -> None:
     read(model=chain(DEEPEST))
     with pytest.raises(Refused, match=str(DEEPEST)):
         read(model=chain(DEEPEST + 1))
+
+
+def test_a_module_that_only_the_builder_meets_is_refused_by_its_path_too() -> None:
+    """What a ``state_dict()`` hands out is searched for names by nobody before it is built."""
+    inner = nn.Module()
+    inner.add_module("again", inner)
+    for module, place in ((inner, "m/again"), (nn.Sequential(inner), "m/0.again"), (chain(DEEPEST + 1), "m/" + ".".join("0" * DEEPEST))):
+        with pytest.raises(Refused) as refused:
+            Builder("m", Names()).build(module)
+        assert str(refused.value).startswith(f"{place}: torch.nn.modules.")
+        assert f"it holds itself, or lies inside {DEEPEST} others" in str(refused.value)
+    builder = Builder("m", Names())
+    builder.build(chain(DEEPEST))
+    assert len(builder.leaves) == 1
+    assert not builder.named, "names decide the paths of optimizers alone"
+
+
+class Asking(nn.Module):
+    """Saves how it is asked."""
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f"{prefix}kept"] = keep_vars
+
+
+def test_a_module_that_saves_by_its_own_way_is_asked_for_its_own_tensors() -> None:
+    """Detached ones would not be known as the parameters that they are."""
+    _, kept = leaves(model=Asking())["model/kept"]
+    assert kept == b"True"
 
 
 class Fragile(nn.Module):
