@@ -136,9 +136,16 @@ def _schedule_off_by_one(node: cst.CSTNode, site: Site) -> Found:
             yield cst.BinaryOperation(node, cst.Add(), cst.Integer("1"), lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-@TRAINING.rule("accumulation-unscaled", "a loss is not divided by the number of batches", ("loss = loss / accumulate", "loss = loss"))
+@TRAINING.rule(
+    "accumulation-unscaled",
+    "a loss, or the gradient that it starts from, is not divided by the number of batches",
+    ("loss = loss / accumulate", "loss = loss"),
+    ("seed = 1 / trainer.accumulate_grad_batches", "seed = 1"),
+)
 def _accumulation_unscaled(node: cst.CSTNode, site: Site) -> Found:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Divide) and mentions(site.text(node.left), "loss"):
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Divide):
+        return
+    if mentions(site.text(node.left), "loss") or mentions(site.text(node.right), "accumulate"):
         yield node.left
 
 
