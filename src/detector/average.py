@@ -22,20 +22,26 @@ class Average(nn.Module):
         super().__init__()
         self.network = copy.deepcopy(network).requires_grad_(False)
         self.decay = decay
+        self.follow(network)
+
+    def follow(self, network: nn.Module) -> None:
+        """Looks up the tensors of both networks, which takes longer than a step's update. To be called again once either has moved."""
+        pairs = list(zip(_tensors(self.network), _tensors(network), strict=True))
+        floats, counts = ([pair for pair in pairs if pair[0].is_floating_point() == wanted] for wanted in (True, False))
+        self._floats, self._counts = (([ours for ours, _ in chosen], [theirs for _, theirs in chosen]) for chosen in (floats, counts))
 
     @torch.no_grad()
-    def update(self, network: nn.Module, steps: int) -> None:
-        """Moves towards the network, by more while there were few steps.
+    def update(self, steps: int) -> None:
+        """Moves towards the network that is followed, by more while there were few steps.
 
         Args:
-            network: the one that is followed.
             steps: how many there were, this one included.
         """
         decay = min(self.decay, (1 + steps) / (10 + steps))
-        pairs = list(zip(_tensors(self.network), _tensors(network), strict=True))
-        floats, counts = ([pair for pair in pairs if pair[0].is_floating_point() == wanted] for wanted in (True, False))
-        torch._foreach_lerp_([ours for ours, _ in floats], [theirs for _, theirs in floats], 1 - decay)
-        torch._foreach_copy_([ours for ours, _ in counts], [theirs for _, theirs in counts])
+        ours, theirs = self._floats
+        torch._foreach_lerp_(ours, theirs, 1 - decay)
+        ours, theirs = self._counts
+        torch._foreach_copy_(ours, theirs)
 
 
 def _tensors(network: nn.Module) -> list[Tensor]:

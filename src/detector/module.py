@@ -89,7 +89,7 @@ class Detector(pl.LightningModule):
         """The optimizer's step, and the average's."""
         super().optimizer_step(*args, **kwargs)
         with self.trainer.profiler.profile("average"):  # type: ignore[attr-defined]  # an attribute that Trainer does not declare
-            self.average.update(self.network, self.trainer.global_step + 1)
+            self.average.update(self.trainer.global_step + 1)
 
     def configure_optimizers(self) -> Any:
         """MuSGD over the network's hybrid and plain groups, and its schedule."""
@@ -110,6 +110,7 @@ class Detector(pl.LightningModule):
 
     def on_fit_start(self) -> None:
         """Says of each replay flag whether it is active, and why not."""
+        self.average.follow(self.network)  # both have come to their device
         trainer = self.trainer
         told = activity(self.device.type, trainer.scaler is not None, trainer.accumulate_grad_batches, trainer.world_size)
         for flag in FLAGS:

@@ -97,7 +97,7 @@ def train(data: CocoData, device: torch.device, options: argparse.Namespace, clo
         with timed.part("optimizer"):
             optimizer.step()
         with timed.part("average"):
-            average.update(network, step + 1)
+            average.update(step + 1)
         optimizer.zero_grad()
     return network, average, waits
 

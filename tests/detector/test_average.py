@@ -29,7 +29,7 @@ def test_it_moves_by_its_formula() -> None:
     for step, decay in ((1, 2 / 11), (2, 3 / 12), (50, 0.5)):
         before = copy.deepcopy(average.network.state_dict())
         shaken(network, step)
-        average.update(network, step)
+        average.update(step)
         for name, tensor in average.network.state_dict().items():
             new = network.state_dict()[name]
             if tensor.is_floating_point():
@@ -48,3 +48,17 @@ def test_it_is_a_copy_that_is_not_trained() -> None:
     before = copy.deepcopy(average.state_dict())
     shaken(network, 0)
     assert all(torch.equal(before[name], tensor) for name, tensor in average.state_dict().items())
+
+
+def test_networks_that_moved_are_followed_again() -> None:
+    """Moving a network replaces its buffers: the average has to be told of them."""
+    network = Network(2, 0.125)
+    average = Average(network, 0.5)
+    network.double()
+    average.double()
+    average.follow(network)
+    before = copy.deepcopy(average.network.state_dict())
+    shaken(network, 1)
+    average.update(1)
+    for name, tensor in average.network.state_dict().items():
+        assert not torch.equal(tensor, before[name]), name
