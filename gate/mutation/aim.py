@@ -55,13 +55,19 @@ class Asked:
 
 
 def project(start: Path) -> Config:
-    """The configuration that holds for a folder; of a project without any, one that has no scenario."""
+    """The configuration that holds for a folder; of a project without any, one that has no scenario.
+
+    Raises:
+        Unconfigured: nothing here or above is a project, and no Python file is here.
+    """
     try:
         return config.find(start)
     except Unconfigured:
         start = start.resolve()
         marked = (folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file() or (folder / ".git").exists())
         root = next(marked, start)
+        if next(root.rglob("*.py"), None) is None:
+            raise Unconfigured(f"There is no project in {start}: no Python file. Go to one's folder; gate init then sets it up.") from None
         return Config(root, root / "goldens")
 
 

@@ -108,3 +108,13 @@ def test_a_device_that_is_not_here_is_no_success(tiny: Tiny) -> None:
         pytest.skip("a CUDA device is here")
     found = tiny.mutate("--device", "cuda")
     assert (found.code, found.document["reason"]) == (3, "no-accelerator")
+
+
+def test_a_folder_without_a_project_is_told_to_be_none(tmp_path: Path) -> None:
+    place = tmp_path / "empty"
+    place.mkdir()
+    found = Tiny(place).mutate()
+    assert found.code == 2
+    assert f"no project in {place}" in found.err
+    (place / "shop.py").write_text("RATE = 1 + 1\n")
+    assert Tiny(place).mutate().document["reason"] == "nothing-checked"
