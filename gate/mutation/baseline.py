@@ -55,7 +55,6 @@ def _twice(pool: Pool, files: Sequence[str], tell: Callable[[str], None]) -> dic
         tell(f"tests with coverage: {file}")
         said = slot.run_tests([file], [], LONGEST, first=False, learn=True, coverage=True)
         slot.tests.preload(said.answer.get("modules", ()))
-        _codes(pool, slot, file)
         slot.copy.restore()
         return said
 
@@ -67,7 +66,7 @@ def _twice(pool: Pool, files: Sequence[str], tell: Callable[[str], None]) -> dic
 
     once = pool.map(measure, files)
     modules = list(dict.fromkeys(name for said in once for name in said.answer.get("modules", ())))
-    pool.each(lambda slot: _warm(pool, slot, modules))
+    pool.each(lambda slot: slot.tests.preload(modules))
     twice = pool.map(repeat, files)
     return {file: _found(file, measured, plain) for file, measured, plain in zip(files, once, twice, strict=True)}
 
@@ -86,19 +85,6 @@ def _found(file: str, measured: Said, plain: Said) -> dict[str, Any]:
         "modules": list(measured.answer.get("modules", ())),
         "map": measured.answer.get("map", {"tests": [], "files": {}}),
     }
-
-
-def _codes(pool: Pool, slot: Slot, file: str) -> None:
-    """Keeps what was compiled for this file, for the forks to come."""
-    made = slot.copy.scratch / "codes"
-    if made.is_file():
-        made.replace(pool.codes / file.replace("/", "-"))
-
-
-def _warm(pool: Pool, slot: Slot, modules: Sequence[str]) -> None:
-    slot.tests.preload(modules)
-    for file in sorted(pool.codes.iterdir()):
-        slot.tests.take(file)
 
 
 def _merged(found: Mapping[str, Mapping[str, Any]], targets: Sequence[str]) -> Tests:

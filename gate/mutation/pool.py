@@ -21,11 +21,10 @@ class Pool:
 
     Args:
         slots: at least one.
-        codes: a folder for compiled code that all of them may read.
     """
 
-    def __init__(self, slots: Sequence[Slot], codes: Path) -> None:
-        self.slots, self.codes = tuple(slots), codes
+    def __init__(self, slots: Sequence[Slot]) -> None:
+        self.slots = tuple(slots)
 
     def map(self, work: Callable[[Slot, Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """The answers in the order of the items.
@@ -78,7 +77,7 @@ def opened(
     slots = [
         Slot(project, Copy.make(project, list(names), _made(scratch / f"slot-{number}")), roots, device, modules) for number in range(jobs)
     ]
-    pool = Pool(slots, _made(scratch / "codes"))
+    pool = Pool(slots)
     try:
         yield pool
     finally:

@@ -55,11 +55,6 @@ class Worker:
         if self._process is not None and len(self.modules) > len(known):
             self._load(self.modules[len(known) :])
 
-    def take(self, codes: Path) -> None:
-        """Has it read what forks of another worker have compiled."""
-        self._start()
-        self._say({"do": "codes", "file": str(codes)}, _SLACK)
-
     def close(self) -> None:
         """Ends it and all below it; a thread that waits for an answer gets KeyboardInterrupt."""
         self._closed = True

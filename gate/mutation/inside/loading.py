@@ -3,7 +3,7 @@
 The zygote loads this file by its path: nothing of gate or golden is imported here.
 """
 
-# ruff: noqa: PTH116
+# ruff: noqa: PTH108, PTH116
 
 from __future__ import annotations
 
@@ -80,18 +80,14 @@ class Sources:
 
         rewrite._rewrite_test = rewritten
 
-    def keep(self, file: str) -> None:
-        """Writes what was compiled here and not before, for `take`."""
-        if self.new:
-            Path(file).write_bytes(marshal.dumps([(key, code) for key, code in self.new.items() if key[1][:1] != os.sep]))
+    def keep(self, file: str, mutated: str) -> None:
+        """Writes what was compiled here and not before, for `take`; not of the mutated file, whose content no other fork has."""
+        new = [(key, code) for key, code in self.new.items() if key[1][:1] != os.sep and key[1] != mutated]
+        if new:
+            Path(file).write_bytes(marshal.dumps(new))
 
     def take(self, file: str) -> None:
-        """Reads what `keep` wrote, also for another copy of the tree."""
-        with contextlib.suppress(OSError):
-            for key, code in marshal.loads(Path(file).read_bytes()):
-                self.codes[key] = _moved(code, f"{self.tree}/{key[1]}")
-
-
-def _moved(code: types.CodeType, path: str) -> types.CodeType:
-    inner = tuple(_moved(c, path) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_filename=path, co_consts=inner)
+        """Reads what a fork of this process has written by `keep`, if it has."""
+        with contextlib.suppress(OSError, ValueError, EOFError, TypeError):  # half a file of a fork that was ended
+            self.codes.update(marshal.loads(Path(file).read_bytes()))
+            os.unlink(file)

@@ -101,7 +101,7 @@ def main(job: dict[str, Any], sources: Any) -> dict[str, Any]:
     """Runs a job.
 
     Args:
-        job: "tree", "roots", "scratch", "files", "tests", "first", "coverage", "codes".
+        job: "tree", "roots", "scratch", "files", "tests", "first", "coverage", "learn", "mutated".
         sources: the zygote's.
     """
     _enter(job)
@@ -131,9 +131,9 @@ def main(job: dict[str, Any], sources: Any) -> dict[str, Any]:
     }
     if job["learn"]:
         answer |= {"durations": plugin.seconds, "modules": _modules(job)}
-        sources.keep(f"{job['scratch']}/codes")
     if measured is not None:
         answer["map"] = _map(job, measured)
+    sources.keep(f"{job['scratch']}/codes", job["mutated"])
     return answer
 
 

@@ -154,9 +154,6 @@ class Zygote:
         if command["do"] == "preload":
             bad = preload(command["modules"])
             return {"bad": bad, "threads": threads() + cuda_started()}
-        if command["do"] == "codes":
-            self.sources.take(command["file"])
-            return {}
         if command["do"] == "inside":
             self.inside[command["name"]] = beside(command["name"], command["file"])
             return {"threads": threads()}
@@ -180,6 +177,8 @@ class Zygote:
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         left = end_all()
+        if "scratch" in job:
+            self.sources.take(f"{job['scratch']}/codes")
         if timed_out:
             return {"ended": "timeout", "seconds": time.monotonic() - begun, "left": left}
         if not answer:
