@@ -151,6 +151,7 @@ def sgd_half(W: Tensors, g: Tensors, v: Tensors, c: Live, form: Form) -> Tensors
 
     On CPUs the operations, and so the bits, of torch.optim.SGD without dampening (P2).
     """
+    # gate: equivalent [decay-place] h reads W and g alone, and what is done to v before it is done to v alone
     h = plus(g, W, c.decay) if form.decays else g
     torch._foreach_mul_(v, like(c.beta, v[0]))
     torch._foreach_add_(v, h)
@@ -166,7 +167,7 @@ def muon_half(g: Tensors, m: Tensors, c: Live, form: Form) -> Tensors:
         c: The numbers; only beta is read.
         form: Nesterov is read.
     """
-    if c.rest.is_cpu:
+    if c.rest.is_cpu:  # gate: equivalent [momentum-complement] all numbers are parts of one tensor
         torch._foreach_lerp_(m, g, c.rest.item())
         return torch._foreach_lerp(m, g, c.rest.item()) if form.nesterov else m
     step = times(g, c.rest)

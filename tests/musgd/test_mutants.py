@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from musgd.coefficients import Live
-from musgd.update import Form, muon_half, plus
+from musgd.update import Form, Inputs, Plain, muon_half, plus
 
 
 class Elsewhere(Tensor):
@@ -23,10 +24,11 @@ def number(value: float) -> Tensor:
     return torch.tensor(value, dtype=torch.float64).as_subclass(Elsewhere)
 
 
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_muon_momenta_advance_alike_where_the_numbers_are_on_a_device(nesterov: bool) -> None:
+def test_muon_momenta_advance_alike_where_the_numbers_are_on_a_device(nesterov: bool, count: int) -> None:
     """m <- beta m + (1 - beta) g, and once more for u, in float64 against the formula; g stays as it is."""
-    g = [torch.tensor([[1.0, -2.0]], dtype=torch.float64), torch.tensor([[0.5], [4.0]], dtype=torch.float64)]
+    g = [torch.tensor([[1.0, -2.0]], dtype=torch.float64), torch.tensor([[0.5], [4.0]], dtype=torch.float64)][:count]
     m = [torch.full_like(x, 3.0) for x in g]
     before = [x.clone() for x in g]
     c = cast(Live, SimpleNamespace(beta=number(0.75), rest=number(0.25)))
@@ -41,7 +43,19 @@ def test_muon_momenta_advance_alike_where_the_numbers_are_on_a_device(nesterov: 
 def test_a_sum_with_a_number_on_a_device_is_new() -> None:
     """x + a y, without writing to either."""
     one, two = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 8.0])
-    (got,) = plus([one], [two], number(0.25))
+    got, turned = plus([one, two], [two, one], number(0.25))
     assert torch.equal(got.as_subclass(Tensor), torch.tensor([2.0, 4.0]))
+    assert torch.equal(turned.as_subclass(Tensor), torch.tensor([4.25, 8.5]))
     assert torch.equal(one, torch.tensor([1.0, 2.0]))
     assert torch.equal(two, torch.tensor([4.0, 8.0]))
+
+
+def test_what_is_computed_of_what_cannot_be_changed_meanwhile() -> None:
+    """A recording holds these: one that changed would be replayed as it was."""
+    W = [torch.ones(2, 3)]
+    made = Inputs(W, W, W, W)
+    form = Form(True, True, True, False, "matrix")
+    for fact in (made, form, Plain(made, form)):
+        for field in dataclasses.fields(fact):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(fact, field.name, None)
