@@ -22,7 +22,7 @@ from gate.mutation.order import Order, held, promised
 from gate.mutation.pool import Pool
 from gate.mutation.result import Result, Witnesses
 from gate.mutation.slot import Slot
-from gate.mutation.suite import Suite, third_party
+from gate.mutation.suite import Suite, package, third_party
 from gate.selection import NothingChecked, Wanted, to_verify
 from gate.trial import Means, Trial, prepare
 from gate.workers import cores
@@ -122,13 +122,15 @@ def _baseline(
     memory = baseline.Memory(
         lambda file: cache.get("tests", context.unmutated(file)), lambda file, found: cache.put("tests", context.unmutated(file), found)
     )
-    key = copies.combined({}, context.unmutated(""), *targets, *left_out, *sorted(trials))
-    noticed = copies.combined({}, key, *map(context.unmutated, files))
+    kinds = sorted({str(package(target) == "golden") for target in targets})
+    key = copies.combined({}, context.unmutated(""), *kinds, *left_out, *sorted(trials))
+    noticed = copies.combined({}, key, *targets, *map(context.unmutated, files))
     known = cache.get("goldens", key)
     with means.progress.task("unmutated tree") as tell:
         tests = baseline.tests(slots, files, targets, tell, memory) if files else Tests()
-        goldens = Goldens.of_json(known) if known else baseline.goldens(slots, list(trials.values()), targets, left_out, tell)
-        cache.put("goldens", key, goldens.as_json())
+        everywhere = Goldens.of_json(known) if known else baseline.goldens(slots, list(trials.values()), targets, left_out, tell)
+        cache.put("goldens", key, everywhere.as_json())
+        goldens = everywhere.of(targets)
         if not any(tests.lines.values()) and not goldens.scenes:
             raise NothingChecked(
                 "no test and no scenario runs a line of these files: nobody could notice a fault. Write one, or name --tests."

@@ -119,9 +119,9 @@ def goldens(pool: Pool, trials: Sequence[Trial], targets: Sequence[str], left_ou
         tell(f"golden: {trial.candidate.settings.name}")
         lines: dict[str, Sequence[int]] = {}
         spent, bare = 0.0, False
-        for outside, wanted in ((False, others), (True, golden)):
-            if wanted:
-                found, took, alone = _scene(slot, trial, outside, wanted, modules)
+        for outside, asked in ((False, others), (True, golden)):
+            if asked:
+                found, took, alone = _scene(slot, trial, outside, modules)
                 lines |= found
                 spent, bare = max(spent, took), bare or alone
         folder = trial.folder.relative_to(slot.project).as_posix()
@@ -129,16 +129,12 @@ def goldens(pool: Pool, trials: Sequence[Trial], targets: Sequence[str], left_ou
         return Scene(trial.candidate.settings.name, folder, round(spent, 3), lines, sources, bare)
 
     scenes = sorted(pool.map(scene, trials), key=lambda found: (found.seconds, found.name))
-    useful = tuple(found for found in scenes if found.lines)
-    idle = [f"{found.name}: runs no line of these files" for found in scenes if not found.lines]
     known = tuple(dict.fromkeys(modules))
     pool.each(lambda slot: slot.learn(known))
-    return Goldens(useful, (*left_out, *idle), known)
+    return Goldens(tuple(scenes), tuple(left_out), known)
 
 
-def _scene(
-    slot: Slot, trial: Trial, outside: bool, wanted: Sequence[str], modules: list[str]
-) -> tuple[dict[str, Sequence[int]], float, bool]:
+def _scene(slot: Slot, trial: Trial, outside: bool, modules: list[str]) -> tuple[dict[str, Sequence[int]], float, bool]:
     """The lines that it runs, its time, and whether it has to run bare."""
     name = trial.candidate.settings.name
 
@@ -150,7 +146,7 @@ def _scene(
     measured = run(bare=True, coverage=True)
     lines: dict[str, Sequence[int]] = {}
     if measured.status == "passed":
-        lines = {file: found for file, found in measured.answer["lines"].items() if file in wanted and found}
+        lines = {file: found for file, found in measured.answer["lines"].items() if found and (package(file) == "golden") is outside}
         modules += measured.answer["modules"]
     slot.learn(tuple(dict.fromkeys(modules)))
     plain, bare = run(), False

@@ -101,6 +101,12 @@ class Goldens:
         """The scenarios that run a mutant's code."""
         return [scene for scene in self.scenes if scene.covers(mutant)]
 
+    def of(self, files: Sequence[str]) -> Goldens:
+        """What they say of some files: a scenario that runs no line of them is none."""
+        useful = [scene for scene in self.scenes if any(scene.lines.get(file) for file in files)]
+        idle = [f"{scene.name}: runs no line of these files" for scene in self.scenes if scene not in useful]
+        return Goldens(tuple(useful), (*self.left_out, *idle), self.modules)
+
     def as_json(self) -> dict[str, Any]:
         """What `of_json` takes back."""
         return asdict(self)
