@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from musgd.coefficients import Live
-from musgd.update import Form, Inputs, Plain, muon_half, plus
+from musgd.update import Form, Inputs, Plain, is_matrix, muon_half, plus
 
 
 class Elsewhere(Tensor):
@@ -59,3 +59,8 @@ def test_what_is_computed_of_what_cannot_be_changed_meanwhile() -> None:
         for field in dataclasses.fields(fact):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(fact, field.name, None)
+
+
+def test_one_element_is_a_matrix_where_it_has_two_dimensions() -> None:
+    assert is_matrix(torch.ones(1, 1))
+    assert not any(map(is_matrix, (torch.ones(1), torch.ones(0, 3), torch.ones(()))))

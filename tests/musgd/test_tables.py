@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
 import torch
 from torch import Tensor
 
@@ -55,7 +58,10 @@ def test_without_a_matrix_all_but_the_chunks_is_empty() -> None:
 def test_equal_shapes_and_scales_have_the_same_tables_and_others_have_their_own() -> None:
     one = tables(((3, 3),), (1.0,), CPU)
     assert tables(((3, 3),), (1.0,), CPU) is one is TABLES[((3, 3),), (1.0,), CPU]
-    assert tables(((3, 3),), (2.0,), CPU) is not one
+    other = tables(((3, 3),), (2.0,), CPU)
+    assert one not in (other, tables(((3, 4),), (1.0,), CPU)), "no table is told from others by its numbers"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.matrix_chunks = 2  # type: ignore[misc]
 
 
 def test_they_are_no_inference_tensors_wherever_they_are_made() -> None:
