@@ -49,6 +49,11 @@ def test_a_matrix_of_several_tiles_each_way() -> None:
     assert (t.matrix_chunks, t.offsets, t.sizes) == (5, (0,), (4608, 8320, 8320, 16384))
 
 
+def test_a_square_matrix_is_not_turned() -> None:
+    """As in torch's operations, which turn what has more rows than columns."""
+    assert rows(tables(((4, 4), (5, 4)), (1.0, 1.0), CPU).meta[:, Column.TALL :][:, :1]) == [(0,), (1,)]
+
+
 def test_without_a_matrix_all_but_the_chunks_is_empty() -> None:
     t = tables(((7,),), (), CPU)
     assert [tuple(x.shape) for x in (t.scales, t.chunks, t.stretches, t.squares, t.tiles)] == [(0,), (1, 2), (0, 2), (0, 3), (0, 3)]
