@@ -49,6 +49,10 @@ def test_a_matrix_of_several_tiles_each_way() -> None:
     assert (t.matrix_chunks, t.offsets, t.sizes) == (5, (0,), (4608, 8320, 8320, 16384))
 
 
+def test_columns_are_numbered_as_the_kernels_read_them() -> None:
+    assert [column.value for column in Column] == list(range(12))
+
+
 def test_a_square_matrix_is_not_turned() -> None:
     """As in torch's operations, which turn what has more rows than columns."""
     assert rows(tables(((4, 4), (5, 4)), (1.0, 1.0), CPU).meta[:, Column.TALL :][:, :1]) == [(0,), (1,)]
