@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import torch
 from torch import Tensor
 
-from musgd.coefficients import Live
+from musgd.bucket import Bucket
+from musgd.coefficients import Coefficients, Live
+from musgd.momenta import Momenta
+from musgd.prepared import Prepared
+from musgd.recording import Recording
+from musgd.replay import GroupStatus, Slot
 from musgd.update import Form, Inputs, Plain, is_matrix, muon_half, plus
 
 
@@ -64,3 +70,41 @@ def test_what_is_computed_of_what_cannot_be_changed_meanwhile() -> None:
 def test_one_element_is_a_matrix_where_it_has_two_dimensions() -> None:
     assert is_matrix(torch.ones(1, 1))
     assert not any(map(is_matrix, (torch.ones(1), torch.ones(0, 3), torch.ones(()))))
+
+
+THING: Any = object()
+HOLDERS: list[Callable[[], Any]] = [
+    lambda: Bucket(0, [THING], [0], True),
+    lambda: Momenta([THING], [{}], [""], [0]),
+    lambda: Recording([THING], [THING], THING, 0, THING),
+    lambda: Prepared(THING, THING, THING, THING, THING, ()),
+]
+
+
+def test_what_a_recording_was_made_for_cannot_be_changed_meanwhile() -> None:
+    status = GroupStatus(0, "cpu", "float32", "eager", None, 0, 0, 0, 0, 0, 0, None)
+    for fact in (Coefficients(0.9, 0.1, 0.5, 0.5), status, *(make() for make in HOLDERS)):
+        for field in dataclasses.fields(fact):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(fact, field.name, None)
+
+
+@pytest.mark.parametrize("make", [*HOLDERS, Slot])
+def test_what_holds_tensors_is_itself_alone(make: Callable[[], Any]) -> None:
+    """Comparing two would compare their tensors, element by element."""
+    one, other = make(), make()
+    assert one != other
+    assert {one, other} >= {one}
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "wide"),
+    [
+        ("cpu", torch.bfloat16, torch.float64), ("cpu", torch.float32, torch.float64), ("meta", torch.bfloat16, torch.float32),
+        ("meta", torch.float16, torch.float32), ("meta", torch.float64, torch.float64),
+    ],
+)  # fmt: skip
+def test_numbers_have_the_precision_that_a_kernel_would_round_them_to(device: str, dtype: torch.dtype, wide: torch.dtype) -> None:
+    """On CPUs, where they are read back, all of it."""
+    made = Live(torch.device(device), dtype)
+    assert (made.vector.dtype, tuple(made.vector.shape)) == (wide, (5,))
