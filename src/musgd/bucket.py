@@ -60,6 +60,7 @@ class Split:
 
     def holds(self, params: Sequence[Tensor], gradients: Gradients) -> bool:
         """Whether these are the same parameters, unmoved, and the same ones have gradients. Costs about 0.2 us a parameter."""
+        # gate: equivalent [arguments-swapped] being the same objects is symmetric
         return are(params, self._params) and [g is None for g in gradients] == self._missing and self._look() == self._lie
 
     def _look(self) -> tuple[list[Any], ...]:

@@ -37,6 +37,7 @@ class Live:
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         wide = torch.float64 if device.type == "cpu" else torch.promote_types(dtype, torch.float32)
         self.vector = torch.empty(5, dtype=wide, device=device)
+        # gate: equivalent [decay-place] two assignments that read nothing of one another
         self.beta, self.rest, self.decay, self.muon, self.sgd = self._each = list(self.vector.unbind())
         self._written: bytes | None = None
 

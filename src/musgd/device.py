@@ -175,6 +175,7 @@ class CudaDevice:
             try:
                 graph.capture_end()
             except RuntimeError:
+                # gate: equivalent [arguments-swapped] a set of errors
                 with contextlib.suppress(RuntimeError, OSError):
                     begin_capture(self.stream.cuda_stream)
                     try:

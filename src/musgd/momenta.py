@@ -41,6 +41,7 @@ class Momenta:
     def are_there(self) -> bool:
         """Whether the states still hold these tensors, unmoved. Costs about 0.1 us a tensor."""
         held = list(map(dict.get, self.states, self.keys))
+        # gate: equivalent [arguments-swapped] being the same objects is symmetric
         return are(held, self.tensors) and list(map(Tensor.data_ptr, self.tensors)) == self.addresses
 
     def facts(self) -> Hashable:
@@ -67,6 +68,7 @@ def gather(state: State, params: list[Tensor], gradients: list[Tensor], form: Fo
 
 def _lay(state: dict[str, Any], key: str, p: Tensor) -> None:
     momentum: Tensor | None = state.get(key)
+    # gate: equivalent [arguments-swapped] being laid alike is symmetric
     if momentum is None or not is_laid_like(momentum, p):
         with torch.inference_mode(False), torch.no_grad():
             # -0.0 is the identity of addition (0.0 is not: 0.0 + -0.0 is 0.0), so that the first v is the gradient bit for bit.

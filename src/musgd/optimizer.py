@@ -217,11 +217,13 @@ class MuSGD(Optimizer):
 
     def _fitting(self, bucket: Bucket, form: Form) -> Prepared | None:
         """The bucket's last recording, if it still does what is wanted."""
+        # gate: equivalent [number] where no recording is found, its generation is not read
         last, generation, prepared = self._current.get(bucket.name, (None, 0, None))
         return prepared if prepared and last is bucket and generation == self._replays.generation and prepared.fits(form) else None
 
     def _unmoved(self) -> bool:
         """Whether every parameter's state is the object that the last recording saw, and nobody is capturing this step."""
+        # gate: equivalent [arguments-swapped] being the same objects is symmetric
         return are(list(self.state.values()), self._states) and not is_captured()
 
     def _ready(self, group: dict[str, Any], bucket: Bucket, gradients: list[Tensor]) -> Prepared | Recording | None:

@@ -101,7 +101,7 @@ class Replays:
     def __init__(self) -> None:
         self._slots: dict[Name, Slot] = {}
         self._devices: dict[torch.device, Device] = {}
-        self.generation = 0
+        self.generation = 0  # gate: equivalent [number] generations are compared with one another alone
 
     def find(self, bucket: Bucket, key: Callable[[], Hashable], make: Callable[[Device], K], on_fallback: OnFallback) -> K | None:
         """The bucket's recording for that key, made where there is none; None, and said so, where there can be none.
@@ -150,7 +150,7 @@ class Replays:
         for key in [key for key, kept in slot.recordings.items() if kept is recording]:
             slot.failures[key].append("its replay failed")
             del slot.recordings[key]
-        self.generation += 1
+        self.generation += 1  # gate: equivalent [number] generations are compared alone, and two more is another one as well
         recording.release()
 
     def release(self) -> None:
@@ -159,7 +159,7 @@ class Replays:
             while slot.recordings:
                 slot.recordings.popitem()[1].release()
             slot.failures.clear()
-        self.generation += 1
+        self.generation += 1  # gate: equivalent [number] generations are compared alone, and two more is another one as well
         while self._devices:
             self._devices.popitem()[1].tidy()
 
@@ -201,7 +201,7 @@ class Replays:
             raise UnsupportedError(f"given up after {ATTEMPTS} failures, the last one: {failures[-1]}")
         while len(slot.recordings) >= KEPT:
             slot.recordings.popitem(last=False)[1].release()
-            self.generation += 1
+            self.generation += 1  # gate: equivalent [number] generations are compared alone, and two more is another one as well
         try:
             recording = make()
         except Exception as cause:
