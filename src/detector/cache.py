@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from detector.coco import Fault, Picture, corrupt
+from detector.coco import UNREADABLE, Fault, Picture, corrupt
 
 GREY = 128  # beside an image that is no square
 MIB = 1 << 20
@@ -19,7 +19,6 @@ THREADS = 16
 CHUNK = 64  # images that are decoded before they are put away
 
 Pixels = npt.NDArray[np.uint8]
-_UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what Pillow raises for bytes that are no image
 
 
 def fit(size: tuple[int, int], side: int) -> tuple[float, int, int]:
@@ -30,15 +29,22 @@ def fit(size: tuple[int, int], side: int) -> tuple[float, int, int]:
 
 
 def square(image: Image.Image, side: int) -> Pixels:
-    """(3, side, side), the image as large as it goes, grey beside it."""
+    """(3, side, side), the image as large as it goes, grey beside it. Raises ValueError as `rgb` does."""
     scale, left, above = fit(image.size, side)
     width, height = (max(1, round(extent * scale)) for extent in image.size)
-    image = image.convert("RGB")
+    image = rgb(image)
     if image.size != (width, height):
         image = image.resize((width, height), Image.Resampling.BILINEAR)
     pixels = np.full((side, side, 3), GREY, np.uint8)
     pixels[above : above + height, left : left + width] = np.asarray(image)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def rgb(image: Image.Image) -> Image.Image:
+    """The image in three channels. Raises ValueError for more than 8 bits a channel, of which Pillow would make white from 256 on."""
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f"its pixels have more than 8 bits (Pillow's mode {image.mode}): convert it")
+    return image.convert("RGB")
 
 
 def decode(pictures: list[Picture], side: int, limit: int | None, folder: Path | None = None) -> tuple[list[Picture], Pixels, list[Fault]]:
@@ -72,7 +78,7 @@ def _read(picture: Picture, side: int) -> Pixels | Exception:
     try:
         with Image.open(picture.file) as image:
             return square(image, side)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return error
 
 

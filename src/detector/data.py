@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -141,16 +142,26 @@ class CocoData(pl.LightningDataModule):
         super().__init__()
         if size < 32 or size % 32:
             raise DataError(f"--data.size is {size}, and has to be a multiple of 32")
+        for name, value, least in (("batch", batch, 1), ("workers", workers, 0), ("cache_limit", cache_limit or 0, 0), ("seed", seed, 0)):
+            if not least <= value < 1 << 32:
+                raise DataError(f"--data.{name} is {value}, and has to be at least {least} and below 2^32")
+        if cache_dir is not None and not Path(cache_dir).is_dir():
+            raise DataError(f"--data.cache_dir is {cache_dir}, and that is no folder. Make it.")
         self.root, self.size, self.batch, self.on_error, self.seed = Path(root), size, batch, on_error, seed
         self.sources = {"train": (train, train_images), "val": (val, val_images)}
         self.workers, self.persistent_workers = workers, persistent_workers
         self.augment, self.cache_limit, self.cache_dir = augment, cache_limit, None if cache_dir is None else Path(cache_dir)
         self.sets: dict[str, Samples] = {}
 
+    @cached_property
+    def categories(self) -> dict[int, str]:
+        """The classes by their ids, those of the training images."""
+        return coco.categories(self.root / self.sources["train"][0])
+
     @property
     def names(self) -> list[str]:
-        """The classes."""
-        return coco.names(self.root / self.sources["train"][0])
+        """The classes in the order of their labels."""
+        return list(self.categories.values())
 
     def setup(self, stage: str | None = None) -> None:
         """Reads and decodes. Raises DataError with all faults found."""
@@ -189,7 +200,7 @@ class CocoData(pl.LightningDataModule):
 
     def _read(self, part: str) -> Samples:
         file, images = (self.root / path for path in self.sources[part])
-        reading = coco.read(file, images)
+        reading = coco.read(file, images, None if part == "train" else self.categories)
         reading.pictures, pixels, faults = decode(reading.pictures, self.size, self.cache_limit, self.cache_dir)
         reading.faults.extend(faults)
         if told := reading.settle(file, self.on_error):

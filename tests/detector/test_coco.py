@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from detector import coco
 from detector.coco import DataError
@@ -42,6 +45,21 @@ def image(root: Path, content: dict[str, Any]) -> None:
     content["annotations"][4]["image_id"] = 99
 
 
+def fact(part: str, entry: int, key: str, value: Any) -> Break:
+    return lambda root, content: content[part][entry].update({key: value})
+
+
+def bomb(root: Path, content: dict[str, Any]) -> None:
+    """Next to nothing, which promises more pixels than Pillow decodes."""
+    chunks = (b"IHDR" + struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0), b"IDAT" + zlib.compress(b""), b"IEND")
+    made = [struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) for chunk in chunks]
+    (root / "images" / "train" / "train-001.jpg").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(made))
+
+
+def deepen(root: Path, content: dict[str, Any]) -> None:
+    Image.fromarray(np.full((64, 72), 40000, np.uint16)).save(root / "images" / "train" / "train-001.jpg", "PNG")
+
+
 def size(root: Path, content: dict[str, Any]) -> None:
     content["images"][1]["width"] = 64
 
@@ -62,6 +80,16 @@ FAULTS: list[tuple[str, Break, list[str], int, int]] = [
     ("above", box(5, -4, 9, 9), ["train-001.jpg, annotation 104", "outside the image of 72x64", "1 bad box"], 4, 11),
     ("not a number", box(5, 5, float("nan"), 9), ["train-001.jpg, annotation 104", "four numbers", "1 bad box"], 4, 11),
     ("three numbers", box(5, 5, 9), ["train-001.jpg, annotation 104", "four numbers", "1 bad box"], 4, 11),
+    ("endless number", box(5, 5, 10**400, 9), ["train-001.jpg, annotation 104", "four numbers", "1 bad box"], 4, 11),
+    ("only beside the image", box(72, 5, 1, 9), ["train-001.jpg, annotation 104", "no area within the image", "1 bad box"], 4, 11),
+    ("thinner than float32", box(50, 5, 1e-7, 9), ["train-001.jpg, annotation 104", "no area within the image", "1 bad box"], 4, 11),
+    ("crowd", fact("annotations", 4, "iscrowd", "0"), ["train-001.jpg, annotation 104", "iscrowd is '0'", "1 bad crowd"], 4, 11),
+    ("annotation twice", fact("annotations", 4, "id", 100), ["train.json, annotation 100", "twice", "1 twice"], 4, 11),
+    ("bomb", bomb, ["train-001.jpg, image 11", "cannot be decoded", "1 corrupt image"], 3, 9),
+    ("16 bits", deepen, ["train-001.jpg, image 11", "more than 8 bits", "1 corrupt image"], 3, 9),
+    ("no file name", fact("images", 1, "file_name", "a\0b"), ["image 11", "cannot be decoded", "1 corrupt image"], 3, 9),
+    ("text as width", fact("images", 1, "width", "72"), ["train-001.jpg, image 11", "72x64", "'72'x64", "1 wrong size"], 3, 9),
+    ("no category", fact("annotations", 4, "category_id", None), ["annotation 104", "no category None", "1 unknown category"], 4, 11),
     ("category", category, ["train-001.jpg, annotation 104", "no category 8", "1 unknown category"], 4, 11),
     ("image", image, ["train.json, annotation 104", "no image 99", "1 unknown image"], 4, 11),
     ("size", size, ["train-001.jpg, image 11", "72x64", "64x64", "1 wrong size"], 3, 9),
@@ -155,6 +183,63 @@ def test_a_file_of_another_format_is_refused(content: str, told: str, tmp_path: 
     (root / "annotations" / "train.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=told):
         CocoData(str(root), size=64, batch=2, on_error="skip").setup("fit")
+
+
+@pytest.mark.parametrize(
+    ("break_", "told"),
+    [
+        (
+            fact("annotations", 4, "category_id", [7]),
+            "entry 4 of 'annotations' has the category_id \\[7\\], which is not a number or a text",
+        ),
+        (fact("annotations", 4, "image_id", {}), "entry 4 of 'annotations' has the image_id {}"),
+        (fact("images", 1, "id", None), "entry 1 of 'images' has the id null"),
+        (fact("images", 1, "file_name", 7), "entry 1 of 'images' has the file_name 7, which is not a text"),
+        (fact("categories", 1, "id", "x"), "entry 1 of 'categories' has the id \"x\", which is not a number"),
+        (fact("categories", 1, "id", float("nan")), "entry 1 of 'categories' has the id NaN"),
+        (fact("categories", 1, "id", 7), "two categories have the id 7: 'circle' and 'bar'"),
+    ],
+)
+def test_what_stands_for_nothing_is_refused(break_: Break, told: str, tmp_path: Path) -> None:
+    """Ids and names of other types than the format's: nobody can say what belongs to them."""
+    root = coco_folder(tmp_path / "set", train=2, val=1)
+    content = load(root, "train")
+    break_(root, content)
+    write(root, "train", content)
+    with pytest.raises(DataError, match=told):
+        CocoData(str(root), size=64, batch=2, on_error="skip").setup("fit")
+
+
+def test_ids_may_be_texts_and_numbers(tmp_path: Path) -> None:
+    """Of images, even in one file; numbers come first."""
+    root = coco_folder(tmp_path / "set", train=3, val=1)
+    content = load(root, "train")
+    content["images"][0]["id"] = "a"
+    for annotation in content["annotations"][:3]:
+        annotation["image_id"] = "a"
+    write(root, "train", content)
+    reading = coco.read(root / "annotations" / "train.json", root / "images" / "train")
+    assert reading.faults == []
+    assert [(picture.id, len(picture.labels)) for picture in reading.pictures] == [(11, 3), (12, 3), ("a", 3)]
+
+
+def test_labels_of_validation_are_those_of_training(tmp_path: Path) -> None:
+    """A file that names some of the classes alone has the labels of all; one that gives an id to another class is refused."""
+    root = coco_folder(tmp_path / "set", train=2, val=1)
+    content = load(root, "val")
+    del content["categories"][0], content["annotations"][0]
+    write(root, "val", content)
+    data = CocoData(str(root), size=64, batch=2)
+    data.setup("fit")
+    assert data.sets["val"].pictures[0].labels.tolist() == [1, 2]
+    content["categories"][0]["name"] = "circle"
+    write(root, "val", content)
+    with pytest.raises(DataError, match=r"val.json: category 11 is 'circle', and 'bar' among those that are trained"):
+        CocoData(str(root), size=64, batch=2).setup("fit")
+    content["categories"][0] = {"id": 8, "name": "bar"}
+    write(root, "val", content)
+    with pytest.raises(DataError, match=r"category 8 is 'bar', and not there among those that are trained"):
+        CocoData(str(root), size=64, batch=2).setup("fit")
 
 
 def test_where_there_is_nothing_the_place_is_named(tmp_path: Path) -> None:

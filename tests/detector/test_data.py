@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -72,6 +73,23 @@ def test_a_loader_holds_a_checkpoint_to_its_data(folder: Path) -> None:
     for key in state:
         with pytest.raises(DataError, match=f"{key} = {state[key] + 1}"):
             loader.load_state_dict({**state, key: state[key] + 1})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("batch", 0), ("batch", -1), ("workers", -1), ("cache_limit", -1), ("seed", -1), ("seed", 1 << 32)]
+)
+def test_an_option_that_cannot_be_is_refused_by_name(option: str, value: int) -> None:
+    """Before anything is read."""
+    options: dict[str, Any] = {option: value}
+    with pytest.raises(DataError, match=f"--data.{option} is {value}, and has to be at least"):
+        CocoData("nowhere", **{"size": 64, **options})
+
+
+def test_the_folder_for_images_has_to_be_there(folder: Path, tmp_path: Path) -> None:
+    """A file or nothing is refused, whether or not it is needed."""
+    with pytest.raises(DataError, match="none, and that is no folder"):
+        CocoData(str(folder), size=64, cache_dir=str(tmp_path / "none"))
+    CocoData(str(folder), size=64, cache_dir=str(tmp_path))
 
 
 def test_torchs_generator_stays_where_it_is(folder: Path) -> None:
