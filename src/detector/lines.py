@@ -9,7 +9,7 @@ import torch
 
 from detector.loss import Loss
 
-MOST = 64  # steps that may be on the way: so many lines are missing from the log of a process that was killed
+MOST = 64  # steps that may be on the way: so many lines after the last checkpoint are missing from the log of a process that was killed
 
 
 class Lines(pl.Callback):
@@ -44,7 +44,11 @@ class Lines(pl.Callback):
         self.flush(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """So that the checkpoints of an epoch find its log whole."""
+        """So that an epoch's lines can be read while the next one runs."""
+        self.flush(trainer)
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """So that the log has no gap before what goes on from the checkpoint."""
         self.flush(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

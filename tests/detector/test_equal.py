@@ -75,6 +75,7 @@ def test_a_killed_fit_goes_on_as_if_it_had_not_been(folder: Path, tmp_path: Path
     assert not alike(one["state_dict"], last["state_dict"])
     assert not alike(one["optimizer_states"], last["optimizer_states"])
     assert logged(tmp_path / "parts", "train/loss", version=1) == logged(tmp_path / "whole", "train/loss")[13:]
+    assert logged(tmp_path / "parts", "train/loss") == logged(tmp_path / "whole", "train/loss")[:13]  # up to the last checkpoint
     assert logged(tmp_path / "parts", "val/mAP", version=1) == logged(tmp_path / "whole", "val/mAP")[1:]
     other_data = fit(folder, tmp_path / "parts", *small, "--data.seed", 1, "--ckpt_path", checkpoint(tmp_path / "parts", "last"))
     assert other_data.returncode == 2

@@ -27,7 +27,21 @@ class Single(pl.Callback):
         self.found.append(outputs["loss"].item() * trainer.accumulate_grad_batches)  # by which Lightning has divided it
 
 
-def logged(folder: Path, out: Path, **options: Any) -> tuple[list[dict[str, str]], list[float]]:
+class Saved(pl.Callback):
+    """Saves a checkpoint after some batches, and looks at the log before the next."""
+
+    def __init__(self, table: Path, batches: int) -> None:
+        self.table, self.batches = table, batches
+        self.lines: list[int] = []
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int) -> None:
+        if batch_idx == self.batches:
+            self.lines.append(len(self.table.read_text().splitlines()) if self.table.exists() else 0)
+            trainer.save_checkpoint(self.table.with_suffix(".ckpt"))
+            self.lines.append(len(self.table.read_text().splitlines()))
+
+
+def logged(folder: Path, out: Path, *callbacks: pl.Callback, **options: Any) -> tuple[list[dict[str, str]], list[float]]:
     pl.seed_everything(0)
     data, single = CocoData(str(folder), size=64, batch=2), Single()
     trainer = pl.Trainer(
@@ -36,7 +50,7 @@ def logged(folder: Path, out: Path, **options: Any) -> tuple[list[dict[str, str]
         max_epochs=1,
         limit_val_batches=0,
         logger=CSVLogger(out, "", ""),
-        callbacks=[Lines(), single],
+        callbacks=[Lines(), single, *callbacks],
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
@@ -58,3 +72,11 @@ def test_each_step_has_its_line(folder: Path, tmp_path: Path, monkeypatch: pytes
     assert [int(row["step"]) for row in rows] == list(steps)
     assert [float(row["train/loss"]) for row in rows] == pytest.approx([losses[each * step + each - 1] for step in steps], rel=1e-6)
     assert all(float(row["train/classes"]) + float(row["train/boxes"]) == pytest.approx(float(row["train/loss"])) for row in rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_checkpoint_finds_its_log_whole(folder: Path, tmp_path: Path) -> None:
+    """So that a fit that goes on from it leaves no gap: the lines that were on their way are written first."""
+    saved = Saved(tmp_path / "metrics.csv", 5)
+    logged(folder, tmp_path, saved)
+    assert saved.lines == [0, 1 + 5]
