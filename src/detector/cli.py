@@ -33,6 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
     except DataError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.stderr.write(f"{error.filename}: {error.strerror}\n")
+        return 2
     return 0
 
 

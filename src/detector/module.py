@@ -12,6 +12,7 @@ from torch import Tensor
 from detector.augment import Batch
 from detector.average import Average
 from detector.captured import CapturedStep
+from detector.coco import DataError
 from detector.data import CocoData
 from detector.loss import Loss, detection_loss
 from detector.model import PRIOR, Network, Output
@@ -58,6 +59,14 @@ class Detector(pl.LightningModule):
         on_fallback: Literal["warn", "raise"] = "warn",
     ) -> None:
         super().__init__()
+        for name, value, fits in (
+            ("width", width, width > 0),
+            ("warmup", warmup, 0 <= warmup <= 1),
+            ("floor", floor, 0 <= floor <= 1),
+            ("decay", decay, 0 <= decay < 1),
+        ):
+            if not fits:
+                raise DataError(f"--model.{name} is {value}, and has to be {'above 0' if name == 'width' else 'from 0 to 1'}")
         self.save_hyperparameters()
         self.names, self.size = names, size
         self.network = Network(len(names), width, min(0.1, PRIOR * 640 / size))  # of fewer locations more answer for a box
@@ -90,6 +99,13 @@ class Detector(pl.LightningModule):
         super().optimizer_step(*args, **kwargs)
         with self.trainer.profiler.profile("average"):  # type: ignore[attr-defined]  # an attribute that Trainer does not declare
             self.average.update(self.trainer.global_step + 1)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Raises DataError for a checkpoint of other classes, or of a network of another width."""
+        made = checkpoint.get("hyper_parameters", {})
+        for name in ("names", "width"):
+            if name in made and made[name] != self.hparams[name]:
+                raise DataError(f"The checkpoint was made with {name} = {made[name]}, and here it is {self.hparams[name]}.")
 
     def configure_optimizers(self) -> Any:
         """MuSGD over the network's hybrid and plain groups, and its schedule."""
@@ -173,7 +189,7 @@ class Detector(pl.LightningModule):
         if trainer.max_steps > 0:
             return trainer.max_steps
         if not trainer.max_epochs or trainer.max_epochs < 0:
-            raise ValueError("The schedule needs an end: give --trainer.max_epochs or --trainer.max_steps")
+            raise DataError("The schedule needs an end: give --trainer.max_epochs or --trainer.max_steps")
         return max(1, trainer.max_epochs * self._data().epoch(trainer.accumulate_grad_batches, trainer.limit_train_batches))
 
     def _possible(self) -> bool:

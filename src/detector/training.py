@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
+from detector.coco import DataError
 from detector.data import CocoData
 from detector.lines import Lines
 from detector.module import Detector
@@ -38,6 +42,21 @@ class Command(LightningCLI):
         best = {"best.filename": "best", "best.monitor": "val/mAP", "best.mode": "max"}
         parser.set_defaults({**best, "last.filename": "last", "best.enable_version_counter": False, "last.enable_version_counter": False})
 
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Keeps what was asked for in so many words. Raises DataError where the checkpoint is not there, or no whole one."""
+        super().parse_arguments(parser, args)
+        chosen = self.config["subcommand"]
+        self._asked = parser.parse_args(args, defaults=False)[chosen].get("model")
+        path = self.config[chosen].get("ckpt_path")
+        if path in (None, "best", "last", "hpc") or "://" in path or is_zipfile(path):
+            return
+        raise DataError(f"--ckpt_path {path}: {'is no checkpoint, or not all of one' if Path(path).exists() else 'there is no such file'}")
+
+    def before_instantiate_classes(self) -> None:
+        """Lightning has put the checkpoint's options in the place of all others, those asked for too."""
+        if self._asked:
+            self.config = self.parser.parse_object({self.config["subcommand"]: {"model": self._asked}}, self.config)
+
     def instantiate_trainer(self, **options: Any) -> Trainer:
         """The Trainer, with a CSV and a TensorBoard log where none is asked for."""
         config = self._get(self.config_init, "trainer")
@@ -56,13 +75,16 @@ def run(arguments: list[str], callbacks: Sequence[Callback] = ()) -> Command:
         callbacks: further ones.
 
     Raises:
-        DataError: what is wrong with the data.
+        DataError: what is wrong with the data, or with an option.
     """
-    return Command(
-        Detector,
-        CocoData,
-        args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
-        seed_everything_default=0,
-        trainer_defaults={**DEFAULTS, "callbacks": [Lines(), Curves(), *callbacks]},
-        save_config_kwargs={"overwrite": True},
-    )
+    try:
+        return Command(
+            Detector,
+            CocoData,
+            args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
+            seed_everything_default=0,
+            trainer_defaults={**DEFAULTS, "callbacks": [Lines(), Curves(), *callbacks]},
+            save_config_kwargs={"overwrite": True},
+        )
+    except MisconfigurationException as error:
+        raise DataError(str(error)) from error

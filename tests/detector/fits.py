@@ -61,7 +61,7 @@ class Until(Recorded):
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     """`python -m detector` with these arguments, on the CPU."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     given = [sys.executable, "-m", "detector", *map(str, arguments)]
     return subprocess.run(given, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
 

@@ -80,16 +80,80 @@ def test_what_cannot_be_predicted_is_said(
     other, empty = tmp_path / "other.ckpt", tmp_path / "empty"
     other.write_bytes(b"something else")
     empty.mkdir()
+    deep = tmp_path / "deep.png"
+    Image.new("I;16", (64, 64)).save(deep)
     for ckpt, images in (
         (str(tmp_path / "none"), image),
         (str(other), image),
         (good, str(empty)),
         (good, str(tmp_path / "none")),
         (good, str(other)),
+        (good, str(deep)),
     ):
         assert main(["predict", "--ckpt", ckpt, images, "--out", str(tmp_path / "out")]) == 2
         named = ckpt if ckpt != good else images
         assert named in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_drawing_takes_no_place_of_another_file(
+    run: tuple[Path, str, float], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither of an image that is looked at, nor of another drawing; a file named twice is one."""
+    good, image = str(checkpoint(run[0], "last")), folder / "images" / "val" / "val-000.jpg"
+    here, there, out = tmp_path / "here", tmp_path / "there", tmp_path / "out"
+    for place in (here, there):
+        place.mkdir()
+        with Image.open(image) as opened:
+            opened.save(place / "same.png")
+    before = (here / "same.png").read_bytes()
+    assert main(["predict", "--ckpt", good, str(here), "--out", str(here)]) == 2
+    assert "drawn over the image" in capsys.readouterr().err
+    assert main(["predict", "--ckpt", good, str(here), str(there), "--out", str(out)]) == 2
+    assert f"would both be drawn in {out / 'same.png'}" in capsys.readouterr().err
+    assert (here / "same.png").read_bytes() == before
+    assert not out.exists()
+    assert main(["predict", "--ckpt", good, str(here), str(here / "same.png"), "--out", str(out)]) == 0
+    assert [path.name for path in out.iterdir()] == ["same.png"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--ckpt_path", "{out}/none.ckpt"], "none.ckpt: there is no such file"),
+        (["--ckpt_path", "{out}/part.ckpt"], "part.ckpt: is no checkpoint, or not all of one"),
+        (["--ckpt_path", "{ckpt}", "--model.width", "0.25"], "The checkpoint was made with width = 1.0, and here it is 0.25"),
+        (["--trainer.default_root_dir", "{out}/part.ckpt"], "part.ckpt/detector: Not a directory"),
+        (["--trainer.max_epochs", "-1"], "The schedule needs an end"),
+        (["--trainer.max_epochs", "-5"], "`max_epochs` must be"),
+        (["--model.width", "0"], "--model.width is 0.0, and has to be above 0"),
+        (["--model.decay", "1"], "--model.decay is 1.0, and has to be"),
+        (["--data.batch", "0"], "--data.batch is 0"),
+    ],
+)
+def test_what_cannot_be_trained_is_said(
+    run: tuple[Path, str, float], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    """Exit 2 and a sentence, of options as of data."""
+    ckpt = checkpoint(run[0], "last")
+    (tmp_path / "part.ckpt").write_bytes(ckpt.read_bytes()[:10000])
+    given = [argument.format(out=tmp_path, ckpt=ckpt) for argument in arguments]
+    usual = ["--trainer.accelerator", "cpu", "--trainer.default_root_dir", str(tmp_path / "out"), "--trainer.max_epochs", "3"]
+    assert main(["fit", "--data.root", str(folder), "--data.size", "64", *usual, *given]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_what_is_asked_for_counts_when_a_fit_goes_on(run: tuple[Path, str, float], folder: Path, tmp_path: Path) -> None:
+    """Before what its checkpoint was made with; the rest is the checkpoint's."""
+    options = ("--ckpt_path", checkpoint(run[0], "last"), "--model.capture_orthogonalization", "true", "--model.capture_updates", "false")
+    done = fit(folder, tmp_path / "out", *options)  # which has no steps left
+    assert done.returncode == 0, done.stderr
+    lines = (done.stdout + done.stderr).splitlines()
+    assert "capture_orthogonalization: not active (no CUDA device)" in lines
+    assert "capture_updates: off" in lines
+    done = fit(folder, tmp_path / "out", *options[:2])
+    assert "capture_updates: not active (no CUDA device)" in (done.stdout + done.stderr).splitlines()
 
 
 def test_a_faulty_set_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
