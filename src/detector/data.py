@@ -86,22 +86,6 @@ def collate(samples: list[Batch]) -> Batch:
     return Batch(*(torch.stack(parts) for parts in zip(*samples, strict=True)))
 
 
-class Loader(DataLoader[Batch]):
-    """A DataLoader whose place in the data Lightning keeps in its checkpoints, and holds the resumed one to."""
-
-    def state_dict(self) -> dict[str, int]:
-        """Where it is and what that depends on."""
-        order = self.batch_sampler
-        assert isinstance(order, Order)
-        return {"images": order.images, "batch": order.batch, "world": order.world, "seed": order.seed}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Where it is follows from the progress that the checkpoint holds. Raises DataError for other data than that was made with."""
-        for key, here in self.state_dict().items():
-            if state.get(key, here) != here:
-                raise DataError(f"The checkpoint was made with {key} = {state[key]}, and here it is {here}. Resume with the same.")
-
-
 class CocoData(pl.LightningDataModule):
     """A data set of COCO's format: images in folders, annotations in JSON files.
 
@@ -171,16 +155,27 @@ class CocoData(pl.LightningDataModule):
             images, needed = len(self.sets["train"]), self.batch * self._order().world
             raise DataError(f"{images} training images do not fill a batch of {needed}. Add some, or lower --data.batch.")
 
-    def train_dataloader(self) -> Loader:
+    def train_dataloader(self) -> DataLoader[Batch]:
         """Batches in the order of the seed, from where the training is."""
         return self._loader(self.sets["train"], batch_sampler=self._order())
 
-    def val_dataloader(self) -> Loader:
+    def val_dataloader(self) -> DataLoader[Batch]:
         """All validation images once, shared out among the ranks."""
         rank, world = self._rank()
         numbers = list(range(rank, len(self.sets["val"]), world))
         places = [[(0, number) for number in numbers[i : i + self.batch]] for i in range(0, len(numbers), self.batch)]
         return self._loader(self.sets["val"], batch_sampler=places)
+
+    def state_dict(self) -> dict[str, int]:
+        """What the place in the data depends on. Where that place is follows from the progress that a checkpoint of Lightning's holds."""
+        order = self._order()
+        return {"images": order.images, "batch": order.batch, "world": order.world, "seed": order.seed}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Raises DataError for other data than a checkpoint was made with."""
+        for key, here in self.state_dict().items():
+            if state.get(key, here) != here:
+                raise DataError(f"The checkpoint was made with {key} = {state[key]}, and here it is {here}. Resume with the same.")
 
     def on_after_batch_transfer(self, batch: Batch, dataloader_idx: int) -> Batch:
         """Prepares the images on the device; for training, changes them."""
@@ -217,8 +212,8 @@ class CocoData(pl.LightningDataModule):
     def _rank(self) -> tuple[int, int]:
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
-    def _loader(self, samples: Samples, **options: Any) -> Loader:
-        return Loader(
+    def _loader(self, samples: Samples, **options: Any) -> DataLoader[Batch]:
+        return DataLoader(
             samples,
             **options,
             collate_fn=collate,

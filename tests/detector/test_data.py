@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from detector.coco import DataError
-from detector.data import CocoData, Loader, Order, collate
+from detector.data import CocoData, Order, collate
 
 
 def batches(images: int, batch: int, seed: int, seen: int, epochs: int = 1, rank: int = 0, world: int = 1) -> list[list[tuple[int, int]]]:
@@ -62,17 +62,15 @@ def test_samples_are_padded_to_equal_numbers(folder: Path) -> None:
     assert batch.keys.tolist() == [[7, 2, 5], [7, 2, 0]]
 
 
-def test_a_loader_holds_a_checkpoint_to_its_data(folder: Path) -> None:
+def test_a_checkpoint_is_held_to_its_data(folder: Path) -> None:
     """The same data is taken, another batch size, seed or number of images is refused by name."""
     data = CocoData(str(folder), size=64, batch=4)
     data.setup("fit")
-    loader = data.train_dataloader()
-    assert isinstance(loader, Loader)
-    state = loader.state_dict()
-    loader.load_state_dict(state)
+    state = data.state_dict()
+    data.load_state_dict(state)
     for key in state:
         with pytest.raises(DataError, match=f"{key} = {state[key] + 1}"):
-            loader.load_state_dict({**state, key: state[key] + 1})
+            data.load_state_dict({**state, key: state[key] + 1})
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -124,6 +125,9 @@ def test_a_drawing_takes_no_place_of_another_file(
         (["--ckpt_path", "{out}/none.ckpt"], "none.ckpt: there is no such file"),
         (["--ckpt_path", "{out}/part.ckpt"], "part.ckpt: is no checkpoint, or not all of one"),
         (["--ckpt_path", "{ckpt}", "--model.width", "0.25"], "The checkpoint was made with width = 1.0, and here it is 0.25"),
+        (["--ckpt_path", "{ckpt}", "--data.train", "{out}/fewer.json"], "The checkpoint was made with images = "),
+        (["--ckpt_path", "{ckpt}", "--data.batch", "2"], "The checkpoint was made with batch = 4, and here it is 2"),
+        (["--ckpt_path", "{ckpt}", "--data.seed", "1"], "The checkpoint was made with seed = 0, and here it is 1"),
         (["--trainer.default_root_dir", "{out}/part.ckpt"], "part.ckpt/detector: Not a directory"),
         (["--trainer.max_epochs", "-1"], "The schedule needs an end"),
         (["--trainer.max_epochs", "-5"], "`max_epochs` must be"),
@@ -138,6 +142,10 @@ def test_what_cannot_be_trained_is_said(
     """Exit 2 and a sentence, of options as of data."""
     ckpt = checkpoint(run[0], "last")
     (tmp_path / "part.ckpt").write_bytes(ckpt.read_bytes()[:10000])
+    table = json.loads((folder / "annotations" / "train.json").read_text(encoding="utf-8"))
+    table["images"].pop()
+    table["annotations"] = [each for each in table["annotations"] if each["image_id"] in {image["id"] for image in table["images"]}]
+    (tmp_path / "fewer.json").write_text(json.dumps(table), encoding="utf-8")
     given = [argument.format(out=tmp_path, ckpt=ckpt) for argument in arguments]
     usual = ["--trainer.accelerator", "cpu", "--trainer.default_root_dir", str(tmp_path / "out"), "--trainer.max_epochs", "3"]
     assert main(["fit", "--data.root", str(folder), "--data.size", "64", *usual, *given]) == 2
