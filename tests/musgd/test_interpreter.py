@@ -237,6 +237,8 @@ def test_normalise_takes_as_many_sums_as_there_are(count: int) -> None:
     meta[0, Column.COUNT] = count
     u, X = torch.ones(t.sizes[1], dtype=torch.bfloat16), torch.zeros(t.sizes[2], dtype=torch.bfloat16)
     sums = Fenced(torch.arange(count).float() % 7 + 1, torch.nan)
+    sums.here[255::256] *= 1000
+    sums.here[256::256] *= 1000
     Xs = Fenced(X)
     _launch("normalise", len(t.stretches), u, meta, t.stretches, sums.here, Xs.here, epsilon=0.0, CHUNK=CHUNK)
     assert Xs.here[:9].tolist() == [float(rounded(1 / sums.here.sum().sqrt(), torch.bfloat16))] * 9
