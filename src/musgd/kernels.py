@@ -46,26 +46,31 @@ def advance(
         g = -g
     h = g
     if DECAYS:
+        # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
         W = tl.load(tl.load(pointers + 4 * i).to(kind) + at, mask=inside, other=0.0).to(tl.float32)
         h = g + tl.load(c + 2) * W
     place = tl.load(pointers + 4 * i + 3).to(kind) + at
+    # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
     v = (beta * tl.load(place, mask=inside, other=0.0).to(tl.float32) + h).to(updates.dtype.element_ty)
     tl.store(place, v, mask=inside)
-    q = v.to(tl.float32)
+    q = v.to(tl.float32)  # gate: equivalent [cast-dropped] it is rounded; what follows meets float32, or stores it
     if NESTEROV:
         q = h + beta * q
     if HYBRID:
         q = tl.load(c + 4) * q
+    # gate: equivalent [cast-dropped] a store converts to what it points to
     tl.store(updates + to + at, q.to(updates.dtype.element_ty), mask=inside)
     if HYBRID:
         address = tl.load(pointers + 4 * i + 2)
         if address != 0:
             spot = address.to(kind) + at
+            # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
             m = (beta * tl.load(spot, mask=inside, other=0.0).to(tl.float32) + rest * g).to(updates.dtype.element_ty)
             tl.store(spot, m, mask=inside)
-            ahead = m.to(tl.float32)
+            ahead = m.to(tl.float32)  # gate: equivalent [cast-dropped] it is rounded; what follows meets float32, or stores it
             if NESTEROV:
                 ahead = beta * ahead + rest * g
+            # gate: equivalent [cast-dropped] a store converts to what it points to
             tl.store(u + to + at, ahead.to(tl.bfloat16), mask=inside)
 
 
@@ -100,8 +105,11 @@ def normalise(u, meta, chunks, sums, X, epsilon: tl.constexpr, CHUNK: tl.constex
     norm = tl.sqrt(tl.sum(parts, axis=0)) + epsilon
     row, column = at // ld, at % ld
     source = tl.where(tall != 0, column * width + row, row * width + column)
+    # gate: equivalent [comparison-edge] what is read of the row after the last is stored nowhere
     inside = (row < rows) & (column < columns)
+    # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
     x = tl.load(u + to + source, mask=inside, other=0.0).to(tl.float32)
+    # gate: equivalent [cast-dropped] a store converts to what it points to
     tl.store(X + tl.load(meta + 12 * i + 6) + at, (x / norm).to(tl.bfloat16), mask=row < rows)
 
 
@@ -123,7 +131,7 @@ def gram(X, A, meta, tiles, TILE: tl.constexpr, WIDE: tl.constexpr):
     left = start + (m[:, None] * ld + k[None, :])
     right = start + (n[:, None] * ld + k[None, :])
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
-    for _ in range(0, ld, TILE):
+    for _ in range(0, ld, TILE):  # gate: equivalent [number] of whole tiles there are as many from one element on
         a = tl.load(left, mask=m[:, None] < rows, other=0.0)
         b = tl.load(right, mask=n[:, None] < rows, other=0.0)
         if WIDE:
@@ -132,7 +140,7 @@ def gram(X, A, meta, tiles, TILE: tl.constexpr, WIDE: tl.constexpr):
         left += TILE
         right += TILE
     out = A + tl.multiple_of(tl.load(meta + 12 * i + 7), 64) + (m[:, None] * side + n[None, :])
-    tl.store(out, total.to(tl.bfloat16))
+    tl.store(out, total.to(tl.bfloat16))  # gate: equivalent [cast-dropped] a store converts to what it points to
 
 
 @triton.jit
@@ -148,7 +156,7 @@ def polynomial(A, B, meta, tiles, b: tl.constexpr, c: tl.constexpr, TILE: tl.con
     left = A + offset + (m[:, None] * side + k[None, :])
     right = A + offset + (k[:, None] * side + n[None, :])
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
-    for _ in range(0, side, TILE):
+    for _ in range(0, side, TILE):  # gate: equivalent [number] of whole tiles there are as many from one element on
         x, y = tl.load(left), tl.load(right)
         if WIDE:
             x, y = x.to(tl.float32), y.to(tl.float32)
@@ -157,7 +165,7 @@ def polynomial(A, B, meta, tiles, b: tl.constexpr, c: tl.constexpr, TILE: tl.con
         right += TILE * side
     here = offset + (m[:, None] * side + n[None, :])
     total = b * tl.load(A + here).to(tl.float32) + c * total
-    tl.store(B + here, total.to(tl.bfloat16))
+    tl.store(B + here, total.to(tl.bfloat16))  # gate: equivalent [cast-dropped] a store converts to what it points to
 
 
 @triton.jit
@@ -183,7 +191,9 @@ def apply(B, X, Y, meta, tiles, a: tl.constexpr, TILE: tl.constexpr, WIDE: tl.co
         left += TILE
         right += TILE * ld
     here = offset + (m[:, None] * ld + n[None, :])
+    # gate: equivalent [comparison-edge] what is read of the row after the last is stored nowhere
     total += a * tl.load(X + here, mask=m[:, None] < rows, other=0.0).to(tl.float32)
+    # gate: equivalent [cast-dropped] a store converts to what it points to
     tl.store(Y + here, total.to(tl.bfloat16), mask=m[:, None] < rows)
 
 
@@ -196,7 +206,9 @@ def write(pointers, meta, chunks, updates, factor, CHUNK: tl.constexpr):
     inside = at < tl.load(meta + 12 * i)
     place = tl.load(pointers + 4 * i).to(tl.pointer_type(updates.dtype.element_ty)) + at
     update = tl.load(updates + tl.load(meta + 12 * i + 1) + at, mask=inside, other=0.0).to(tl.float32)
+    # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
     W = tl.load(place, mask=inside, other=0.0).to(tl.float32)
+    # gate: equivalent [cast-dropped] a store converts to what it points to
     tl.store(place, (W + factor * update).to(updates.dtype.element_ty), mask=inside)
 
 
@@ -212,7 +224,10 @@ def combine(X, meta, scales, chunks, c, updates, CHUNK: tl.constexpr):
     ld = tl.load(meta + 12 * i + 5).to(tl.int32)
     row, column = at // width, at % width
     source = tl.where(tall != 0, column * ld + row, row * ld + column)
+    # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
     o = tl.load(scales + i) * tl.load(X + tl.load(meta + 12 * i + 6) + source, mask=inside, other=0.0).to(tl.float32)
     place = updates + tl.load(meta + 12 * i + 1) + at
+    # gate: equivalent [cast-dropped] what it meets is float32, which makes it float32 too
     moved = tl.load(place, mask=inside, other=0.0).to(tl.float32) + tl.load(c + 3) * o
+    # gate: equivalent [cast-dropped] a store converts to what it points to
     tl.store(place, moved.to(updates.dtype.element_ty), mask=inside)
