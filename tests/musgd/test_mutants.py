@@ -108,3 +108,15 @@ def test_numbers_have_the_precision_that_a_kernel_would_round_them_to(device: st
     """On CPUs, where they are read back, all of it."""
     made = Live(torch.device(device), dtype)
     assert (made.vector.dtype, tuple(made.vector.shape)) == (wide, (5,))
+
+
+def test_numbers_are_written_where_they_differ_alone() -> None:
+    """A replay would else launch two kernels for nothing."""
+    made = Live(torch.device("cpu"), torch.float32)
+    seen = []
+    for decay in (0.1, 0.1, 0.2, 0.2, 0.1):
+        before = made.vector._version
+        made.write(Coefficients(0.75, decay, 0.5, 0.25))
+        seen.append(made.vector._version > before)
+        assert made.vector.tolist() == [0.75, 0.25, decay, 0.5, 0.25]
+    assert seen == [True, False, True, False, True]
