@@ -125,6 +125,10 @@ class TestLaunches:
         assert place(blank) == (0, distinct[1], torch.bfloat16)
         assert not blank.count_nonzero()
 
+    def test_a_blank_u_of_one_matrix(self) -> None:
+        (blank,) = Packed(inputs((2, 3), matrices=1), FORM).blank()
+        assert place(blank) == (0, tables(((2, 3),), (1.0,), CPU).sizes[1], torch.bfloat16)
+
     @pytest.mark.parametrize("there", [CPU, CUDA], ids=str)
     def test_orthogonalisation_is_five_rounds_in_two_memories(
         self, there: torch.device, launches: Launches, distinct: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
@@ -345,7 +349,7 @@ class TestTrial:
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: {CUDA: (8, 0)}[device])
         monkeypatch.setattr(torch.cuda, "synchronize", lambda device: launches.names.append(f"synchronize {device}"))
         monkeypatch.setattr(torch, "ones", lambda *size, device: noted(made, one := ones(*size), one))
-        monkeypatch.setattr(module, "Live", lambda device, dtype: Live({CUDA: CPU}[device], dtype))
+        monkeypatch.setattr(module, "Live", lambda device, dtype: Live({(CUDA, torch.float32): CPU}[device, dtype], dtype))
         return made
 
     def test_all_kernels_run_on_a_small_matrix_and_are_waited_for(self, made: list[Tensor], launches: Launches) -> None:
@@ -359,6 +363,9 @@ class TestTrial:
         assert [tuple(x.shape) for x in made] == [(2, 3)] * 4
         assert launches.given[0][0].tolist() == [x.data_ptr() for x in made]
         assert launches.given[0][3].tolist() == [0.5] * 5
+        updates, u = launches.given[0][4:]
+        assert launches.given[-2][0] is u
+        assert launches.given[-2][5].data_ptr() == updates.data_ptr()
         assert launches.given[-1][4] == -0.5
 
     def test_autograd_is_off_outside_inference_mode_too(self, made: list[Tensor], launches: Launches) -> None:
