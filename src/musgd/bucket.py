@@ -55,7 +55,7 @@ class Split:
         self.buckets = list(_split(group, params, gradients))
         self._params = list(params)
         self._missing = [g is None for g in gradients]
-        self._deep = [p for p in params if p.dim() > 1]
+        self._strided = [p for p in params if p.dim() > 0]
         self._lie = self._look()
 
     def holds(self, params: Sequence[Tensor], gradients: Gradients) -> bool:
@@ -64,8 +64,8 @@ class Split:
         return are(params, self._params) and [g is None for g in gradients] == self._missing and self._look() == self._lie
 
     def _look(self) -> tuple[list[Any], ...]:
-        """As `lie`, but without the strides that are no choice."""
-        return list(map(Tensor.data_ptr, self._params)), list(map(_dtype, self._params)), list(map(Tensor.stride, self._deep))
+        """As `lie`, but without the strides of tensors that have none."""
+        return list(map(Tensor.data_ptr, self._params)), list(map(_dtype, self._params)), list(map(Tensor.stride, self._strided))
 
 
 def are(some: Sequence[object], others: Sequence[object]) -> bool:

@@ -158,7 +158,7 @@ class TestBuckets:
         assert are([], [])
 
     def _split(self) -> tuple[list[Tensor], list[Tensor | None], Split]:
-        params: list[Tensor] = [torch.ones(3, 3), torch.ones(2, 2, 2, 2), torch.ones(4)]
+        params: list[Tensor] = [torch.ones(3, 3), torch.ones(2, 2, 2, 2), torch.ones(8)[:4]]
         gradients: list[Tensor | None] = [torch.ones(3, 3), None, torch.ones(4)]
         return params, gradients, Split(0, params, gradients)
 
@@ -168,7 +168,7 @@ class TestBuckets:
         assert split.holds(params, gradients)
         assert split.holds(list(params), [torch.zeros(3, 3), None, torch.zeros(4)])
 
-    @pytest.mark.parametrize("change", ["param", "longer", "gradient", "address", "dtype", "strides", "strides of four"])
+    @pytest.mark.parametrize("change", ["param", "longer", "gradient", "address", "dtype", "strides", "strides of four", "stride of a vector"])
     def test_a_split_ends_when_something_changes(self, change: str) -> None:
         params, gradients, split = self._split()
         if change == "param":
@@ -184,8 +184,10 @@ class TestBuckets:
             params[0].data = params[0].data.view(torch.int32)
         elif change == "strides":
             params[0].data = params[0].data.T
-        else:
+        elif change == "strides of four":
             params[1].data = params[1].data.transpose(0, 1)
+        else:
+            params[2].data = params[2].data.as_strided((4,), (2,))
         assert not split.holds(params, gradients)
 
     def test_matrices_come_first_and_gradients_with_them(self) -> None:
