@@ -168,7 +168,9 @@ class TestBuckets:
         assert split.holds(params, gradients)
         assert split.holds(list(params), [torch.zeros(3, 3), None, torch.zeros(4)])
 
-    @pytest.mark.parametrize("change", ["param", "longer", "gradient", "address", "dtype", "strides", "strides of four", "stride of a vector"])
+    @pytest.mark.parametrize(
+        "change", ["param", "longer", "gradient", "address", "dtype", "strides", "strides of four", "stride of a vector"]
+    )
     def test_a_split_ends_when_something_changes(self, change: str) -> None:
         params, gradients, split = self._split()
         if change == "param":
