@@ -1,4 +1,4 @@
-"""What the tests of musgd measure with: none of it uses the package's code."""
+"""What the tests of musgd measure with, none of which uses the package's code, and the device that they record on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+
+from tests.musgd.standin import StandIn
 
 SameBits = Callable[[Tensor, Tensor], bool]
 Distance = Callable[[Tensor, Tensor], float]
@@ -97,6 +99,14 @@ class Twins:
                 p.grad = torch.empty_like(p).copy_(g)
             optimizer.step()
             each(step)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """The device that every optimizer of the test records on."""
+    device = StandIn()
+    monkeypatch.setattr("musgd.replay.open_device", lambda _: device)
+    return device
 
 
 @pytest.fixture(scope="session")

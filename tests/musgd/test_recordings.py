@@ -21,21 +21,13 @@ from musgd.recording import LaunchError, Recording, owned, record
 from musgd.replay import ATTEMPTS, KEPT, Replays, ReplayWarning
 from musgd.update import Form, Inputs, Plain, prepare
 from tests.musgd.standin import StandIn
+from tests.musgd.test_replay import MODES, OPTIONS
 
 if TYPE_CHECKING:
     from tests.musgd.conftest import SameBits, Twins
 
 FORM = Form(use_muon=True, nesterov=True, decays=True, maximize=False, scale="matrix")
 NUMBERS = Coefficients(0.9, 0.1, 0.5, 0.5)
-OPTIONS: dict[str, Any] = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.05, "nesterov": True, "use_muon": True}
-MODES = ("capture_updates", "capture_orthogonalization")
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    device = StandIn()
-    monkeypatch.setattr("musgd.replay.open_device", lambda _: device)
-    return device
 
 
 class Thing:

@@ -33,14 +33,6 @@ OPTIONS: dict[str, Any] = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.05, "ne
 MODES = ("capture_updates", "capture_orthogonalization")
 
 
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """The device that every optimizer of the test records on."""
-    device = StandIn()
-    monkeypatch.setattr("musgd.replay.open_device", lambda _: device)
-    return device
-
-
 def _params(optimizer: MuSGD) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
