@@ -100,4 +100,6 @@ def fit(record: golden.Recorder, savers: list[pl.Callback], checkpoint: str | No
             enable_progress_bar=False,
             enable_model_summary=False,
         )
-        trainer.fit(Detector(data.names, size=form.size, width=form.width, **record.parameters), data, ckpt_path=checkpoint)
+        module = Detector(data.names, size=form.size, width=form.width, **record.parameters)
+        record.replays(module)
+        trainer.fit(module, data, ckpt_path=checkpoint)

@@ -99,6 +99,7 @@ def detector_fit(record: golden.Recorder) -> None:
     with quiet(), tempfile.TemporaryDirectory(prefix="fit-") as out:
         record.mark()
         command = run(form.arguments(data, Path(out), record.device.type, options), [Looks(record)])
+        record.replays(command.model)
         record(**state(command, Path(out)))
 
 

@@ -72,6 +72,7 @@ class Detector(pl.LightningModule):
         self.network = Network(len(names), width, min(0.1, PRIOR * 640 / size))  # of fewer locations more answer for a box
         self.average = Average(self.network, decay)
         self.captured: CapturedStep | None = None
+        self._counted: tuple[CapturedStep, ...] = ()
         self.told: tuple[Loss, float] | None = None  # the last batch's loss, and its learning rate
         self._results: dict[int, list[Found]] = {}
 
@@ -136,6 +137,11 @@ class Detector(pl.LightningModule):
         if self.hparams["capture_step"] and self._possible() and trainer.scaler is None and trainer.world_size == 1:
             seed = 1 / trainer.accumulate_grad_batches
             self.captured = CapturedStep(self.network, self._losses, seed, self.hparams["on_fallback"])
+            self._counted = (self.captured,)
+
+    def replay_status(self) -> tuple[CapturedStep, ...]:
+        """Who counts the last training's recorded steps, also when it has ended; nobody where `capture_step` was not active."""
+        return self._counted
 
     def on_train_end(self) -> None:
         """Says what came of replay, where it was asked for and possible, and gives up the recorded steps."""

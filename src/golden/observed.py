@@ -65,7 +65,7 @@ class Observed(Recorder):
         self.reach(f"step {self.first}")
         os.pwrite(self._progress, b"%-20d" % self.done, 0)
         if self.done == self._last:  # later the scenario has returned, and its optimizer is gone
-            self.replay = counts(phases)
+            self.replay = counts(phases, self.others)
 
     def finish(self) -> None:
         """As Recorder.finish, for the steps that are this process's."""

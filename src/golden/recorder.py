@@ -44,6 +44,7 @@ class Recorder:
 
     Attributes:
         done: the last step that was recorded, ``first - 1`` if none was.
+        others: what replays recorded work and is no phase (see `replays`).
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Recorder:
         self.steps, self.device, self.seed, self.first, self.folder = steps, torch.device(device), seed, first, folder
         self.parameters: Mapping[str, Any] = MappingProxyType(dict(parameters or {}))
         self.done = first - 1
+        self.others: tuple[Any, ...] = ()
         self._sink, self._store, self._keep = sink, store, frozenset(keep)
         self._plan = Plan()
         self._started: Snapshot | None = None
@@ -115,6 +117,10 @@ class Recorder:
         self._decide(state.nbytes)
         self._sink(state.snapshot(step, self._kept(step)))
         self._phases, self.done = tuple(phases), step
+
+    def replays(self, *others: Any) -> None:
+        """Says what else replays recorded work, besides the phases: objects with `replay_status()`, asked when the last step is done."""
+        self.others += others
 
     def mark(self) -> None:
         """Says that what is to be timed of the step begins here. A recording does not mind; `gate bench` does."""

@@ -19,16 +19,17 @@ class Replaying(Protocol):
         """Entries with the attributes `recordings` (made so far), `replays` and `fallbacks` (steps done so), each an int."""
 
 
-def counts(phases: Mapping[str, Any]) -> dict[str, int] | None:
+def counts(phases: Mapping[str, Any], others: Iterable[Any] = ()) -> dict[str, int] | None:
     """The sums over everything that was recorded and can say it, each object once.
 
     Args:
         phases: what `record` was given; also looked into are mappings and sequences among them.
+        others: what else replays.
 
     Returns:
         `{"recordings": 2, "replays": 11, "fallbacks": 0}`; None where nothing there has such a method, or its entries do not count.
     """
-    found = {id(value): value for value in _replaying(phases.values())}
+    found = {id(value): value for value in _replaying([*phases.values(), *others])}
     entries = [entry for value in found.values() for entry in value.replay_status()]
     if not found or not all(isinstance(getattr(entry, name, None), int) for entry in entries for name in COUNTS):
         return None

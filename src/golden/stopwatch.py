@@ -109,7 +109,7 @@ class Stopwatch(Recorder):
                 "reserved": torch.cuda.max_memory_reserved(),
                 "taken": self._free - self._least_free,
             }
-        self.replay = counts(phases)
+        self.replay = counts(phases, self.others)
         if self._is_hashed:
             self.digests = digests(Plan().read({**phases, PHASE: states(self.device)}).snapshot(self.done, False))
 

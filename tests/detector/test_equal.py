@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,10 @@ def test_on_cuda_the_line_says_what_keeps_a_step_from_being_recorded() -> None:
 def test_recorded_steps_move_no_bit(
     variant: dict[str, Any], folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a stand-in that runs again what was recorded: all but the first batch are replayed."""
+    """On a stand-in that runs again what was recorded: all but the first batch are replayed, and the module says so when it has ended."""
+    ended: list[list[tuple[int, int, int]]] = []
+    counts = attrgetter("recordings", "replays", "fallbacks")
+    monkeypatch.setattr(Detector, "on_fit_end", lambda module: ended.append([counts(step) for step in module.replay_status()]))
     eager = recorded(folder, steps=8, **variant)
     device = StandIn()
     monkeypatch.setattr("detector.module.CapturedStep", partial(CapturedStep, opens=lambda _: device))
@@ -151,6 +155,7 @@ def test_recorded_steps_move_no_bit(
     with caplog.at_level("INFO"):
         replayed = recorded(folder, steps=8, module={"capture_step": True, "on_fallback": "raise"}, **variant)
     assert "forward, loss and backward: 1 recorded, 15 replayed, 0 fell back" in caplog.messages
+    assert ended == [[], [(1, 15, 0)]]
     assert device.seen["launch"] == 15
     assert not device.graphs
     assert equal(eager, replayed)

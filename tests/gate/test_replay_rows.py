@@ -39,6 +39,12 @@ def train(record, make):
 def replaying(record):
     train(record, lambda groups: Replaying(groups, lr=0.1))
 
+def beside(record):
+    replaying = Replaying([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    replaying.steps = 4
+    record.replays(replaying)
+    train(record, lambda groups: Replaying(groups, lr=0.1))
+
 def plain(record):
     train(record, lambda groups: torch.optim.SGD(groups, lr=0.1))
 
@@ -51,18 +57,19 @@ ROW = Row("digits", "digits", "h200", "2.11.0", "golden", Verdict.IDENTICAL, ste
 
 
 def test_record_and_verify_sum_up_what_optimizers_say(tmp_path: Path) -> None:
-    """A made-up optimizer that replays, one that cannot, MuSGD on a CPU where every step falls back, and MuSGD that was not asked."""
+    """An optimizer that replays, one with another beside it that is no phase, one that cannot, MuSGD asked on a CPU, and MuSGD not asked."""
     parameters = "\nsame_as = 'musgd'\nparameters = { capture_updates = true }"
-    project = made(tmp_path / "p", SCENARIOS, 3, replaying="", plain="", musgd="", captured=f"musgd{parameters}")
+    project = made(tmp_path / "p", SCENARIOS, 3, replaying="", beside="", plain="", musgd="", captured=f"musgd{parameters}")
     expected = {
         "replaying": {"recordings": 2, "replays": 4, "fallbacks": 0},
+        "beside": {"recordings": 3, "replays": 7, "fallbacks": 0},
         "plain": None,
         "musgd": {"recordings": 0, "replays": 0, "fallbacks": 0},
         "captured": {"recordings": 0, "replays": 0, "fallbacks": 6},
     }
     recorded = project.gate("record", "--jobs", "1")
     assert recorded.code == 0, recorded.err
-    assert {row["scenario"]: row["replay"] for row in recorded.rows} == {name: expected[name] for name in ("replaying", "plain", "musgd")}
+    assert {row["scenario"]: row["replay"] for row in recorded.rows} == {name: expected[name] for name in expected if name != "captured"}
     verified = project.gate("verify", "--jobs", "1")
     assert verified.code == 0, verified.err
     assert {row["scenario"]: row["replay"] for row in verified.rows} == expected

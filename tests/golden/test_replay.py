@@ -49,3 +49,9 @@ PLAIN = torch.optim.SGD([torch.nn.Parameter(torch.zeros(2))], lr=0.1)
 )
 def test_the_sums_are_of_all_that_can_say_it_and_each_counts_once(phases: Mapping[str, Any], found: Mapping[str, int] | None) -> None:
     assert counts(phases) == found
+
+
+def test_what_is_no_phase_counts_where_it_is_named() -> None:
+    assert counts({"optimizer": PLAIN}, [TWO]) == SUMS
+    assert counts({"optimizer": TWO}, [TWO]) == SUMS
+    assert counts({"optimizer": PLAIN}, [PLAIN]) is None
