@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from golden import flags as switches
 from golden.flags import UNREADABLE, flag_changes, flags
 
 
@@ -92,6 +93,17 @@ def test_the_preferred_libraries_are_listed() -> None:
     found = flags()["flags"]
     assert found["torch.backends.cuda.preferred_blas_library()"] != UNREADABLE
     assert found["torch.backends.cuda.preferred_linalg_library()"] != UNREADABLE
+
+
+def test_a_switch_that_this_torch_does_not_have_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither an attribute nor a function of another version of torch is listed; what it has beside them is."""
+    monkeypatch.setattr(switches, "_NAMES", ("backends.of_another_version", "get_default_dtype()", "of_another_version()"))
+    assert [name for name in flags()["flags"] if name.startswith("torch.")] == ["torch.get_default_dtype()"]
+
+
+def test_pythons_own_switch_is_listed() -> None:
+    """Under -O a scenario's assertions are not asked."""
+    assert flags()["flags"]["sys.flags.optimize"] == sys.flags.optimize
 
 
 def test_reading_is_cheap() -> None:
