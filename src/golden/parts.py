@@ -87,8 +87,10 @@ def state(holder: Any, path: str) -> dict[Any, Any]:
     """What ``state_dict()`` returns, as a dict.
 
     Raises:
-        ScenarioFailed: if it raises, or returns no mapping.
+        ScenarioFailed: if it raises.
             [held by tests/golden/test_parts.py::test_a_state_dict_that_raises_is_the_scenarios_failure_with_its_path]
+        Refused: if it returns no mapping.
+            [held by tests/golden/test_parts.py::test_a_state_dict_that_is_no_mapping_is_refused]
     """
     try:
         found = holder.state_dict()

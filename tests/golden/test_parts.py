@@ -16,6 +16,8 @@ import pytest
 import torch
 
 from golden.errors import Refused, ScenarioFailed
+from golden.names import Names
+from golden.parts import expansion
 from tests.golden.states import lines, read, same, texts
 
 PARTIAL = [
@@ -49,6 +51,13 @@ class Holder:
         if isinstance(self.state, Exception):
             raise self.state
         return self.state
+
+
+class Table:
+    """Gives a mapping of itself as a namedtuple does, and is none."""
+
+    def _asdict(self) -> dict[str, int]:
+        return {"x": 1}
 
 
 class Forwarding:
@@ -120,6 +129,15 @@ def test_a_draw_changes_the_state_of_a_generator() -> None:
     assert not same(before, read(a=generator))
 
 
+def test_a_tensor_that_is_plain_now_needs_another_rule() -> None:
+    sparse = torch.eye(2).to_sparse()
+    rule = expansion(sparse, "a", Names())
+    found = rule(sparse)
+    assert found is not None
+    assert (found[0], list(found[1])) == ("sparse_coo float32[2,2] coalesced", ["indices", "values"])
+    assert rule(torch.eye(2)) is None
+
+
 def test_functions_are_told_apart_by_their_qualified_name() -> None:
     assert texts(a=[max, torch.nn.functional.relu, Settings, lambda: 0, Holder.state_dict])["a/4"] == "Holder.state_dict"
     assert texts(a=max) != texts(a=min)
@@ -130,6 +148,7 @@ def test_functions_are_told_apart_by_their_qualified_name() -> None:
     [
         (object(), "object cannot be recorded: give record what it holds instead"),
         (threading.Lock(), "lock cannot be recorded"),
+        (Table(), "Table cannot be recorded"),
         (iter([1]), "list_iterator cannot be recorded"),
         (torch, "module cannot be recorded"),
         ({1, (2,)}, "a set that holds tuple cannot be recorded: .*sorted list"),
@@ -155,8 +174,8 @@ def test_a_state_dict_that_raises_is_the_scenarios_failure_with_its_path() -> No
 
 
 def test_a_state_dict_that_is_no_mapping_is_refused() -> None:
-    with pytest.raises(Refused, match="has to return a mapping"):
-        read(a=Holder([1]))
+    with pytest.raises(Refused, match=r"^a/b: state_dict\(\) of .*Holder, which returned list, cannot .*has to return a mapping"):
+        read(a={"b": Holder([1])})
 
 
 def test_a_state_of_another_structure_each_time_is_refused() -> None:
