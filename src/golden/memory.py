@@ -23,14 +23,13 @@ from golden.digest import digest
 
 View: TypeAlias = "memoryview | npt.NDArray[Any]"  # contiguous bytes, or an array that strides over memory
 
-_READ_ONLY = 0x100  # PyBUF_READ
+_READ_ONLY = 0x100  # PyBUF_READ  # gate: equivalent [number] to CPython everything but PyBUF_WRITE is
 _PIECE = 1 << 20  # bytes gathered at once from what is not contiguous: it stays in the cache, and a large tensor is never copied whole
-_NATIVE = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 _from_memory = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
     ("PyMemoryView_FromMemory", ctypes.pythonapi)
 )
 # All addresses from 1 on, none of them read: to cut a slice from it is three times as fast as to ask for another view.
-_all: memoryview = _from_memory(1, sys.maxsize - 1, _READ_ONLY)
+_all: memoryview = _from_memory(1, sys.maxsize, _READ_ONLY)
 
 
 def at(address: int, nbytes: int) -> memoryview:
@@ -55,7 +54,7 @@ def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[
     if 0 in shape:
         return 0, 0
     steps = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    below = sum(step for step in steps if step < 0)
+    below = sum(min(step, 0) for step in steps)
     return below, sum(map(abs, steps)) + itemsize
 
 
@@ -66,8 +65,7 @@ def strided(address: int, shape: Sequence[int], strides: Sequence[int], itemsize
     below, span = reach(shape, strides, itemsize)
     kept = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]  # numpy has at most 32 dimensions
     sizes, steps = [size for size, _ in kept], [stride for _, stride in kept]
-    dtype = _NATIVE.get(itemsize, f"V{itemsize}")
-    view: npt.NDArray[Any] = np.ndarray(sizes, dtype, buffer=at(address + below, span), offset=-below, strides=steps)
+    view: npt.NDArray[Any] = np.ndarray(sizes, f"V{itemsize}", buffer=at(address + below, span), offset=-below, strides=steps)
     return view
 
 
@@ -76,12 +74,11 @@ def pieces(view: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.uint8]]:
     if view.nbytes <= _PIECE:
         yield np.ascontiguousarray(view).reshape(-1).view(np.uint8)
         return
-    row = view[0].nbytes
-    if row > _PIECE:
+    rows = _PIECE // view[0].nbytes
+    if not rows:
         for inner in view:
             yield from pieces(inner)
         return
-    rows = _PIECE // row
     for start in range(0, len(view), rows):
         yield from pieces(view[start : start + rows])
 

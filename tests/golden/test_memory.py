@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from golden import memory
 from golden.digest import digest
+from tests.golden.states import read
 
 
 @st.composite
@@ -47,12 +48,12 @@ def test_a_view_of_another_layout_reads_other_bytes() -> None:
 
 
 def test_contiguous_memory_is_viewed_where_it_lies_and_read_only() -> None:
-    array = np.arange(6, dtype=np.uint8)
+    array = np.arange(6).reshape(2, 3)
     seen = view(array)
     array[0] = 9
     assert isinstance(seen, memoryview)
     assert seen.readonly
-    assert seen[0] == 9
+    assert bytes(seen) == array.tobytes()
 
 
 @pytest.mark.parametrize("shape", [(3000, 1000), (2, 3, 700, 500), (1, 1 << 21)])
@@ -98,13 +99,15 @@ def test_a_span_goes_from_the_first_byte_to_the_last(array: npt.NDArray[Any]) ->
     if array.size:
         assert (array.__array_interface__["data"][0] + below, span) == (low, high - low)
     else:
-        assert span == 0
+        assert (below, span) == (0, 0)
 
 
 def test_a_tensor_can_still_be_resized_after_its_memory_was_viewed_and_could_not_after_numpy() -> None:
-    tensor, other = torch.ones(4), torch.ones(4)
-    memory.strided(tensor.data_ptr(), tensor.shape, [4], 4)
+    tensor, spread, other = torch.ones(4), torch.ones(4, 2).T, torch.ones(4)
+    assert bytes(memory.whole(memory.strided(tensor.data_ptr(), tensor.shape, [4], 4))) == other.numpy().tobytes()
+    read(a=[tensor, spread])
     tensor.resize_(100)
+    spread.resize_(100)
     other.numpy()
     with pytest.raises(RuntimeError, match="not resizable"):
         other.resize_(100)
