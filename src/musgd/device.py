@@ -86,7 +86,7 @@ def mark_written(tensors: list[Tensor]) -> None:
 def _versions_take_lists() -> bool:
     try:
         torch.autograd.graph.increment_version([])
-    except TypeError:
+    except (RuntimeError, TypeError):  # the one from 2.4, which has no lists
         return False
     return True
 

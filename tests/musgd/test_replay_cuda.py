@@ -452,6 +452,7 @@ def test_r11_momentum_decay_and_weights_change_at_each_of_200_steps(path: str, m
 
 
 @pytest.mark.case("R12")
+@pytest.mark.filterwarnings("ignore:The epoch parameter in `scheduler.step:UserWarning")  # torch 2.4's own SequentialLR
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_r12_a_tensor_as_learning_rate(device: str) -> None:
     lr = torch.tensor(0.1, device=device)
