@@ -57,7 +57,7 @@ ROW = Row("digits", "digits", "h200", "2.11.0", "golden", Verdict.IDENTICAL, ste
 
 
 def test_record_and_verify_sum_up_what_optimizers_say(tmp_path: Path) -> None:
-    """An optimizer that replays, one with another beside it that is no phase, one that cannot, MuSGD asked on a CPU, and MuSGD not asked."""
+    """An optimizer that replays, one with another beside it that is no phase, one that cannot, MuSGD asked on a CPU, MuSGD not asked."""
     parameters = "\nsame_as = 'musgd'\nparameters = { capture_updates = true }"
     project = made(tmp_path / "p", SCENARIOS, 3, replaying="", beside="", plain="", musgd="", captured=f"musgd{parameters}")
     expected = {
