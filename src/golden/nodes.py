@@ -201,6 +201,7 @@ class Table:
         return list(entries.keys()) == self._keys and self._children.visit(entries.values(), flat)
 
 
+# gate: equivalent [truth] nobody changes one
 @dataclass(frozen=True)
 class Unit:
     """What one Module holds by itself.
