@@ -131,7 +131,7 @@ def _numpy(value: np.generic) -> Scalar:
         return Scalar("numpy:str", _str(str(value)))
     if kind == "S":
         return Scalar("numpy:bytes", value.tobytes().hex())
-    if kind == "f" and dtype.itemsize <= 8:
+    if kind == "f":
         return Scalar(f"numpy:{dtype.name}", f"{bits} ({float(value)!r})")
     return Scalar(f"numpy:{dtype.name}", f"{bits} ({value!s})" if kind in "cMm" else bits)
 

@@ -70,14 +70,14 @@ def follow(record: Recorder, script: Path, function: str, after_step: Callable[[
         ScenarioFailed: no optimizer steps there, or one steps on another device than the run's.
         BaseException: what the script raises. [held by tests/golden/test_script.py::test_what_the_script_raises_is_its_own]
     """
-    seen = 0
+    seen = False
 
     def stepped(optimizer: Optimizer, *_: object) -> None:
         nonlocal seen
         frame = _frame(script, function)
         if frame is None:
             return
-        seen += 1
+        seen = True
         _check_device(record, script, optimizer)
         after_step(Variables(script, frame), optimizer)
         if record.done >= record.steps:

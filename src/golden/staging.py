@@ -71,7 +71,9 @@ class Staging:
         target = self._buffer[start : start + span]
         if span:
             begin = tensor.storage_offset() * tensor.dtype.itemsize
+            # gate: equivalent [number] set_ gives it the size of the storage
             source = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+            # gate: equivalent [truth] it decides about speed alone: all copies of a round are waited for
             target.copy_(source[begin : begin + span], non_blocking=True)
         return target.data_ptr()
 

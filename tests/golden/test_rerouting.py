@@ -6,15 +6,24 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import golden
+from golden.rerouting import ProjectFinder
+from golden.tree import Tree
 
 SCRIPT = """
 import site, sys
 from pathlib import Path
+sys.dont_write_bytecode = True  # of what is tested: another run of it, edited within the second, would run the old code
 from golden.rerouting import ProjectFinder
 from golden.tree import Tree
+sys.dont_write_bytecode = False
 
 project, root, installed, code = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 site.addsitedir(installed)
@@ -174,6 +183,62 @@ def test_paths_lead_to_the_other_root(project: Path, base: Path) -> None:
 def test_a_path_of_the_scenarios_own_leads_to_the_other_root(project: Path, base: Path) -> None:
     """An absolute path to the project that is put onto sys.path during the run is re-routed as well."""
     assert run(project, f"import sys; sys.path.insert(0, str(project / 'lib')); sys.path.insert(0, str(project)){BASE}", base) == EXPECTED
+
+
+def test_a_path_that_was_searched_before_leads_to_the_other_root(project: Path, base: Path) -> None:
+    """What an import has found of a folder beforehand is forgotten: a module that only the other root has is found."""
+    write(base, {"lib/gone.py": "v = 'base'\n"})
+    searched = f"{project / 'lib'}\nimport importlib.util; assert importlib.util.find_spec('gone') is None\n"
+    site = write(project.parent / "site", {"_editable.pth": searched})
+    assert run(project, "import gone; print(gone.v)", base, site) == "base"
+
+
+class Hook:
+    """A finder that always finds the same."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        self.spec = spec
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        return self.spec if name == self.spec.name else None
+
+
+def test_a_named_module_is_found_at_its_file(project: Path) -> None:
+    """Whatever else has that name: the standard library's, too."""
+    named = {"model": project / "goldens" / "scenarios.py", "queue": project / "model.py"}
+    finder = ProjectFinder(Tree(project, project), [project], named)
+    for name, file in named.items():
+        spec = finder.find_spec(name)
+        assert spec is not None
+        assert (spec.name, spec.origin) == (name, str(file))
+
+
+def test_nobody_else_is_asked_for_golden_or_where_the_root_is_the_project(project: Path, base: Path) -> None:
+    """Such names are left to the other finders; of another root, a module is looked up through them, at once."""
+    assert ProjectFinder(Tree(project, base), [], {}).find_spec("golden.leaf", golden.__path__) is None
+    assert ProjectFinder(Tree(project, project), [], {}).find_spec("part", [str(project / "lib" / "space")]) is None
+    spec = ProjectFinder(Tree(project, base), [], {}).find_spec("part", [str(project / "lib" / "space")])
+    assert spec is not None
+    assert spec.origin == str(base / "lib" / "space" / "part.py")
+
+
+def test_a_module_without_a_file_is_left_as_it_is(project: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An origin that is no place is not taken for a file of the folder that the process is in."""
+    spec = ModuleSpec("made", SourceFileLoader("made", "nowhere"), origin="out of nothing")
+    monkeypatch.setattr(sys, "meta_path", [Hook(spec)])
+    monkeypatch.chdir(project)
+    assert ProjectFinder(Tree(project, base), [], {}).find_spec("made") is spec
+
+
+def test_somebody_elses_loader_is_copied_before_it_is_led_elsewhere(project: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = SourceFileLoader("model", str(project / "model.py"))
+    spec = spec_from_file_location("model", project / "model.py", loader=theirs)
+    assert spec is not None
+    monkeypatch.setattr(sys, "meta_path", [Hook(spec)])
+    moved = ProjectFinder(Tree(project, base), [], {}).find_spec("model")
+    assert moved is not None
+    assert isinstance(moved.loader, SourceFileLoader)
+    assert (moved.loader.path, theirs.path) == (str(base / "model.py"), str(project / "model.py"))
 
 
 def test_an_import_hook_leads_to_the_other_root(project: Path, base: Path) -> None:

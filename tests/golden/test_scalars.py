@@ -137,6 +137,8 @@ def test_floats_that_print_alike_when_rounded_are_different() -> None:
 
 def test_an_int_too_long_for_decimal_is_written_in_hexadecimal() -> None:
     assert exact(1 << 20_000).text == "0x1" + "0" * 5000
+    assert exact(1 << 4096).text == "0x1" + "0" * 1024
+    assert exact((1 << 4096) - 1).text == str((1 << 4096) - 1)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,31 @@ def test_the_script_ends_at_the_last_step_and_leaves_nothing_behind(tmp_path: Pa
     assert len(taken) == 6
 
 
+def test_the_script_is_run_as_python_would_run_it(tmp_path: Path) -> None:
+    """Its own path is its one argument, and its folder goes before all others."""
+    seen: list[Variables] = []
+    text = FLAT.replace("import sys\n", "import sys\nTOLD = list(sys.argv), sys.path[0]\n")
+
+    def after(record: Recorder, here: Variables, optimizer: Optimizer) -> None:
+        seen.append(here)
+        record(loss=here["loss"])
+
+    followed(tmp_path, text, MODULE, after, steps=1)
+    assert seen[0]["TOLD"] == ([str(tmp_path / "train.py")], str(tmp_path))
+
+
+def test_a_step_after_the_run_is_nobodys_though_the_function_makes_it(tmp_path: Path) -> None:
+    seen: list[Variables] = []
+
+    def after(record: Recorder, here: Variables, optimizer: Optimizer) -> None:
+        seen.append(here)
+        record(loss=here["error"])
+
+    followed(tmp_path, GUARDED, "epoch", after, steps=1)
+    seen[0]["self"].epoch(1)
+    assert len(seen) == 1
+
+
 def test_a_guarded_main_runs_and_only_the_named_function_counts(tmp_path: Path) -> None:
     """The step in other() is passed over; attributes of a method's self are reached; two calls of the method are one run."""
 

@@ -40,6 +40,17 @@ def test_ranges_that_overlap_by_a_byte_share() -> None:
     assert found([(0, 5, 0), (4, 4, 0)]) == [0, 0]
 
 
+def test_a_range_is_found_from_all_that_start_inside_it() -> None:
+    """Also from those near its start, which the last power of two that fits into it does not reach."""
+    for count in range(1, 20):
+        assert found([(0, count, 0), *((start, 1, 0) for start in range(1, count + 1))]) == [0] * count + [count]
+
+
+def test_a_memory_of_which_nothing_is_used_is_no_trouble() -> None:
+    assert found([]) == []
+    assert found([(0, 0, 0), (3, 0, 0), (3, 1, 1), (3, 0, 1)]) == [0, 1, 2, 3]
+
+
 def test_the_same_addresses_in_two_memories_are_two_things() -> None:
     assert found([(0, 4, 0), (0, 4, 1)]) == [0, 1]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from golden.generators import states
-from golden.memory import whole
+from golden.memory import View, whole
 from golden.plan import Plan
-from golden.staging import Staging
+from golden.staging import ROUND, Staging
 from tests.golden.states import read, same
 
 TENSORS = [
@@ -28,6 +29,10 @@ def logical(tensor: torch.Tensor) -> bytes:
     return bytes(tensor.contiguous().view(-1).view(torch.uint8).tolist()) if tensor.numel() else b""
 
 
+def address(view: View) -> int:
+    return int(np.asarray(view).ctypes.data)
+
+
 @pytest.mark.parametrize("most", [1, 64, 100, 1 << 20])
 def test_copies_are_the_logical_bytes_in_rounds_of_any_size(most: int) -> None:
     staging = Staging(most)
@@ -42,6 +47,36 @@ def test_a_round_holds_no_more_than_it_may() -> None:
     assert staging._buffer.numel() <= 4096
 
 
+def test_a_round_holds_as_much_as_it_may() -> None:
+    """Four tensors that fill it lie behind one another, the fifth where the first was."""
+    staging = Staging(4096)
+    places = []
+    for number, view in staging.fetch(enumerate([torch.ones(256)] * 12)):
+        places.append(address(view) - staging._buffer.data_ptr())
+        assert staging._buffer.numel() == 4096, number
+    assert places == [0, 1024, 2048, 3072] * 3
+
+
+def test_a_round_is_256_mib_by_default() -> None:
+    assert (ROUND, Staging()._most) == (256 * 1024**2,) * 2
+
+
+def test_a_copy_is_aligned_as_its_elements_need_it() -> None:
+    views = dict(Staging().fetch(enumerate([torch.ones(5, dtype=torch.complex128)] * 3)))
+    assert [address(view) % 16 for view in views.values()] == [0, 0, 0]
+
+
+def test_the_buffer_is_kept_from_step_to_step() -> None:
+    """One that is large enough stays, one that is not is replaced."""
+    staging = Staging()
+    list(staging.fetch(enumerate(TENSORS)))
+    kept = staging._buffer
+    list(staging.fetch(enumerate(TENSORS)))
+    assert staging._buffer is kept
+    list(staging.fetch(enumerate([*TENSORS, torch.ones(1)])))
+    assert staging._buffer is not kept
+
+
 def test_a_buffer_made_in_inference_mode_is_written_outside_of_it() -> None:
     staging = Staging()
     with torch.inference_mode():
@@ -51,7 +86,9 @@ def test_a_buffer_made_in_inference_mode_is_written_outside_of_it() -> None:
 
 
 def test_nothing_is_copied_where_nothing_is_asked_for() -> None:
-    assert list(Staging().fetch([])) == []
+    staging = Staging()
+    assert list(staging.fetch([])) == []
+    assert staging._buffer.numel() == 0
 
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
