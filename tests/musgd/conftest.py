@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import musgd.packed
 from tests.musgd.standin import StandIn
 
 SameBits = Callable[[Tensor, Tensor], bool]
@@ -129,3 +130,14 @@ def reference() -> type[Reference]:
 @pytest.fixture(scope="session")
 def twins() -> type[Twins]:
     return Twins
+
+
+@pytest.fixture(params=["kernels", "operations"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By the Triton kernels, or by torch's operations as where Triton is missing."""
+    device = torch.device("cuda", 0)
+    if request.param == "operations":
+        monkeypatch.setitem(musgd.packed._REASONS, device, "as told by a test")
+    else:
+        assert musgd.packed.why_not(device) is None
+    return str(request.param)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import math
 import os
-import pickle
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, SequentialLR
+from torch import nn
 
 import musgd.packed
 import musgd.update
@@ -30,99 +27,24 @@ from musgd.prepared import choose
 from musgd.replay import KEPT, ReplayError, ReplayWarning
 from musgd.update import prepare, write
 from tests.musgd.test_replay import Exhausted
+from tests.musgd.twins import (
+    MODES,
+    OPTIONS,
+    ROOT,
+    SHAPES,
+    bits,
+    counts,
+    ends_equal,
+    gradients,
+    pair,
+    params,
+    reserved,
+    same,
+    train,
+    weights,
+)
 
 pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")]
-
-ROOT = Path(__file__).parents[2]
-SHAPES = ((64, 32, 3, 3), (16, 1, 3, 3), (64, 32, 3, 3), (24, 40), (40, 24), (130, 70), (64,), (), (7,))
-OPTIONS: dict[str, Any] = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.05, "nesterov": True, "use_muon": True}
-MODES = ("capture_updates", "capture_orthogonalization")
-
-
-@pytest.fixture(params=["kernels", "operations"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """By the Triton kernels, or by torch's operations as where Triton is missing."""
-    device = torch.device("cuda", 0)
-    if request.param == "operations":
-        monkeypatch.setitem(musgd.packed._REASONS, device, "as told by a test")
-    else:
-        assert musgd.packed.why_not(device) is None
-    return str(request.param)
-
-
-def weights(*shapes: Sequence[int], dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
-    """Parameters on the GPU, the same ones each time."""
-    generator = torch.Generator().manual_seed(1)
-    return [nn.Parameter(torch.randn(tuple(shape), generator=generator).to("cuda", dtype)) for shape in shapes]
-
-
-def params(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    return [p for group in optimizer.param_groups for p in group["params"]]
-
-
-def gradients(optimizer: torch.optim.Optimizer, step: int) -> None:
-    """Set gradients that depend on the step alone."""
-    generator = torch.Generator().manual_seed(100 + step)
-    for p in params(optimizer):
-        p.grad = torch.empty_like(p).copy_(torch.randn(p.shape, generator=generator))
-
-
-def train(optimizers: MuSGD | Iterable[MuSGD], steps: Iterable[int], each: Callable[[MuSGD, int], object] = lambda o, step: None) -> None:
-    pair = [optimizers] if isinstance(optimizers, MuSGD) else list(optimizers)
-    for step in steps:
-        for optimizer in pair:
-            each(optimizer, step)
-            gradients(optimizer, step)
-            optimizer.step()
-
-
-def bits(x: Tensor) -> Tensor:
-    return x.detach().contiguous().reshape(-1).view(torch.uint8)
-
-
-def same(a: MuSGD, b: MuSGD) -> bool:
-    """Weights and states, key for key, as integers."""
-    for p, q in zip(params(a), params(b), strict=True):
-        if list(a.state[p]) != list(b.state[q]):
-            return False
-        pairs = [(p, q), *((a.state[p][key], b.state[q][key]) for key in a.state[p])]
-        if not all(x.dtype == y.dtype and x.stride() == y.stride() and torch.equal(bits(x), bits(y)) for x, y in pairs):
-            return False
-    return True
-
-
-def pair(*shapes: Sequence[int], mode: str = "capture_updates", **options: Any) -> tuple[MuSGD, MuSGD]:
-    """A replaying optimizer, for which fallbacks are errors unless the options say otherwise, and its eager twin."""
-    common = {**OPTIONS, **options}
-    on_fallback = common.pop("on_fallback", "raise")
-    dtype = common.pop("dtype", torch.float32)
-    replayed, eager = (MuSGD(weights(*(shapes or SHAPES), dtype=dtype), **common) for _ in range(2))
-    setattr(replayed, mode, True)
-    replayed.on_fallback = on_fallback
-    return replayed, eager
-
-
-def counts(optimizer: MuSGD) -> tuple[int, int]:
-    """Recordings and replays."""
-    status = optimizer.replay_status()
-    return sum(each.recordings for each in status), sum(each.replays for each in status)
-
-
-def ends_equal(replayed: MuSGD, eager: MuSGD, replays: int, recordings: int | None = None) -> None:
-    """The claim of every case, with its negative control."""
-    assert same(replayed, eager)
-    assert counts(replayed)[1] == replays
-    assert recordings is None or counts(replayed)[0] == recordings
-    kept = params(eager)[0].detach().clone()
-    params(eager)[0].detach().neg_()
-    assert not same(replayed, eager)
-    params(eager)[0].detach().copy_(kept)
-
-
-def reserved() -> int:
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    return torch.cuda.memory_reserved()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -346,234 +268,6 @@ def test_r5_the_recorded_step_counts_once(mode: str) -> None:
     ends_equal(replayed, eager, 1, 1)
 
 
-@pytest.mark.case("R6")
-@pytest.mark.parametrize("overflow", [(0,), (1,), (2,), (0, 1, 3)], ids=str)
-def test_r6_skipped_steps_never_happened(overflow: tuple[int, ...]) -> None:
-    replayed, eager = pair()
-    scaler = torch.amp.GradScaler("cuda", init_scale=8.0, growth_interval=2)
-    for step in range(6):
-        gradients(replayed, step)
-        scale = scaler.scale(torch.ones((), device="cuda"))
-        for p in params(replayed):
-            assert p.grad is not None
-            p.grad = torch.full_like(p, math.inf) if step in overflow else p.grad * scale
-        scaler.step(replayed)
-        scaler.update()
-        if step not in overflow:
-            train(eager, [step])
-    ends_equal(replayed, eager, 6 - len(overflow), 1)
-
-
-@pytest.mark.case("R7")
-def test_r7_gradients_alternate_and_one_comes_late() -> None:
-    replayed, eager = pair()
-    for step in range(12):
-        for optimizer in (replayed, eager):
-            gradients(optimizer, step)
-            params(optimizer)[2].grad = None if step % 2 else params(optimizer)[2].grad
-            params(optimizer)[4].grad = None if step < 4 else params(optimizer)[4].grad
-            optimizer.step()
-        assert same(replayed, eager)
-    ends_equal(replayed, eager, 12, 4)
-
-
-@pytest.mark.case("R8")
-@pytest.mark.parametrize(
-    "shape", [(), (3,), (6, 4), (5, 1, 1), (1, 9), (5, 3, 2), (4, 3, 3, 3), (4, 3, 2, 2, 2), (0,), (0, 3), (3, 0), (2, 0, 3)], ids=str
-)
-def test_r8_every_rank(path: str, shape: tuple[int, ...]) -> None:
-    replayed, eager = pair(shape, (4, 4))
-    train((replayed, eager), range(3))
-    assert all(p.isfinite().all() for p in params(replayed))
-    assert same(replayed, eager)
-    assert counts(replayed) == (1, 3)
-    with torch.no_grad():
-        params(eager)[1].neg_()
-    assert not same(replayed, eager)
-
-
-@pytest.mark.case("R9")
-@pytest.mark.parametrize(
-    ("shape", "ratio"), [((64, 1, 3, 3), 8 / 3), ((64, 32, 3, 3), 1.0), ((8, 8, 1, 7), 1.0), ((8, 8, 7, 1), 1 / math.sqrt(7))], ids=str
-)
-def test_r9_a_replayed_step_has_the_scale_of_its_mode(path: str, shape: tuple[int, ...], ratio: float) -> None:
-    moved = {}
-    for scale in ("matrix", "kernel"):
-        replayed, eager = pair(shape, scale=scale, lr=1.0, muon=1.0, sgd=0.0, weight_decay=0.0)
-        with torch.no_grad():
-            for optimizer in (replayed, eager):
-                params(optimizer)[0].zero_()
-        train((replayed, eager), [0])
-        moved[scale] = params(replayed)[0].norm().item()
-        ends_equal(replayed, eager, 1, 1)
-    assert moved["matrix"] / moved["kernel"] == pytest.approx(ratio, rel=1e-5)
-
-
-@pytest.mark.case("R10")
-@pytest.mark.parametrize(
-    "schedule",
-    [lambda o: CosineAnnealingLR(o, T_max=10), lambda o: LambdaLR(o, lambda step: 0.9**step), None],
-    ids=["cosine", "lambda", "set"],
-)
-def test_r10_learning_rates_are_not_frozen(schedule: Any) -> None:
-    replayed, eager = pair()
-    schedulers = [schedule(optimizer) for optimizer in (replayed, eager)] if schedule else []
-    seen = set()
-    for step in range(10):
-        if not schedulers:
-            for optimizer in (replayed, eager):
-                optimizer.param_groups[0]["lr"] = 0.1 / (1 + step)
-        train((replayed, eager), [step])
-        seen.add(replayed.param_groups[0]["lr"])
-        for scheduler in schedulers:
-            scheduler.step()
-    assert len(seen) == 10
-    assert type(replayed.param_groups[0]["lr"]) is float
-    ends_equal(replayed, eager, 10, 1)
-
-
-@pytest.mark.case("R11")
-@pytest.mark.parametrize("mode", MODES)
-def test_r11_momentum_decay_and_weights_change_at_each_of_200_steps(path: str, mode: str) -> None:
-    shapes = ((16, 4, 3, 3), (24, 40), (7,))
-    replayed, eager = pair(*shapes, mode=mode)
-
-    def change(optimizer: MuSGD, step: int) -> None:
-        k = min(step, 200)
-        optimizer.param_groups[0].update(momentum=0.8 + k / 2000, weight_decay=k / 1000, lr=0.1 / (1 + k))
-        optimizer.muon, optimizer.sgd = 0.5 + k / 400, 0.5 - k / 500
-
-    for step in range(210):
-        train((replayed, eager), [step], change)
-        if step % 50 == 49:
-            assert same(replayed, eager)
-    assert counts(replayed)[0] <= 2
-    ends_equal(replayed, eager, 210)
-
-
-@pytest.mark.case("R12")
-@pytest.mark.filterwarnings("ignore:The epoch parameter in `scheduler.step:UserWarning")  # torch 2.4's own SequentialLR
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_r12_a_tensor_as_learning_rate(device: str) -> None:
-    lr = torch.tensor(0.1, device=device)
-    replayed, eager = pair(lr=lr)
-    schedulers = [SequentialLR(o, [LinearLR(o, 0.1, total_iters=3), CosineAnnealingLR(o, 8)], [3]) for o in (replayed, eager)]
-    seen = set()
-    for step in range(10):
-        train((replayed, eager), [step])
-        seen.add(float(replayed.param_groups[0]["lr"]))
-        for scheduler in schedulers:
-            scheduler.step()
-    assert isinstance(replayed.param_groups[0]["lr"], Tensor)
-    assert replayed.param_groups[0]["lr"].device.type == device
-    assert len(seen) > 6
-    assert float(lr) == pytest.approx(0.1)
-    ends_equal(replayed, eager, 10, 1)
-
-
-LOAD = """
-import sys, torch
-assert not torch.cuda.is_available()
-saved = torch.load(sys.argv[1], weights_only=True, map_location="cpu")
-from musgd import MuSGD
-optimizer = MuSGD([torch.nn.Parameter(w) for w in saved["weights"]])
-optimizer.load_state_dict(saved["optimizer"])
-for p in optimizer.param_groups[0]["params"]:
-    p.grad = torch.ones_like(p)
-optimizer.step()
-assert all(type(value) in (float, bool, list) for value in saved["optimizer"]["param_groups"][0].values())
-"""
-
-
-@pytest.mark.case("R13")
-def test_r13_a_checkpoint_needs_no_gpu(tmp_path: Path) -> None:
-    replayed, eager = pair()
-    train((replayed, eager), range(3))
-    torch.save({"weights": [p.detach() for p in params(replayed)], "optimizer": replayed.state_dict()}, tmp_path / "state.pt")
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
-    subprocess.run([sys.executable, "-c", LOAD, str(tmp_path / "state.pt")], check=True, env=environment)
-    assert replayed.state_dict()["param_groups"] == eager.state_dict()["param_groups"]
-    ends_equal(replayed, eager, 3, 1)
-
-
-@pytest.mark.case("R14")
-@pytest.mark.filterwarnings("ignore:You are using `torch.load` with `weights_only=False`:FutureWarning")
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))], ids=["deepcopy", "pickle"])
-def test_r14_copies_step_on_and_apart(duplicate: Callable[[MuSGD], MuSGD]) -> None:
-    replayed, eager = pair()
-    train((replayed, eager), range(3))
-    copied = duplicate(replayed)
-    train(replayed, range(3, 5))
-    assert not same(copied, replayed)
-    train((copied, eager), range(3, 5))
-    ends_equal(copied, eager, 2, 1)
-    ends_equal(replayed, eager, 5, 1)
-
-
-@pytest.mark.case("R15")
-def test_r15_groups_are_added_and_parameters_thawed() -> None:
-    replayed, eager = pair()
-    train((replayed, eager), range(10))
-    for optimizer in (replayed, eager):
-        optimizer.add_param_group({"params": weights((12, 5), (3,)), "use_muon": False, "lr": 0.3})
-    train((replayed, eager), range(10, 12))
-    for step, frozen in enumerate((True, False, True, False), 12):
-        for optimizer in (replayed, eager):
-            params(optimizer)[1].requires_grad_(not frozen)
-            gradients(optimizer, step)
-            if frozen:
-                params(optimizer)[1].grad = None
-            optimizer.step()
-    ends_equal(replayed, eager, 22)
-
-
-@pytest.mark.case("R16")
-@pytest.mark.parametrize("mode", MODES)
-def test_r16_two_groups_in_one_pool_under_autocast_and_inference_mode(path: str, mode: str) -> None:
-    """The second group's replay must not write over the first one's updates."""
-    replayed, eager = pair(mode=mode)
-    for optimizer in (replayed, eager):
-        optimizer.add_param_group({"params": weights((48, 64), (20, 30), (5,)), "lr": 0.03})
-    for step in range(6):
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=step % 2 == 0), torch.inference_mode(step % 3 == 0):
-            train((replayed, eager), [step])
-        assert same(replayed, eager)
-    ends_equal(replayed, eager, 12, 2)
-
-
-CLEAR = """
-import torch
-from tests.musgd.test_replay_cuda import counts, pair, reserved, same, train
-replayed, eager = pair()
-seen = []
-for step in range(100):
-    train((replayed, eager), [step])
-    replayed.release()
-    seen.append(reserved())
-free = torch.cuda.mem_get_info()[0]
-for step in range(100, 120):
-    train((replayed, eager), [step])
-    replayed.release()
-    seen.append(reserved())
-assert seen[-1] <= seen[2], seen
-assert free - torch.cuda.mem_get_info()[0] <= 4 << 20
-assert same(replayed, eager) and counts(replayed) == (120, 120)
-"""
-
-
-@pytest.mark.case("R17")
-@pytest.mark.parametrize("config", [None, ":4096:8", ":16:8"])
-@pytest.mark.parametrize("operations", [False, True], ids=["kernels", "operations"])
-def test_r17_recorded_and_cleared_100_times(config: str | None, operations: bool) -> None:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    environment.pop("CUBLAS_WORKSPACE_CONFIG", None)
-    if config:
-        environment["CUBLAS_WORKSPACE_CONFIG"] = config
-    told = 'import musgd.packed, torch\nmusgd.packed._REASONS[torch.device("cuda", 0)] = "as told"\n' if operations else ""
-    run = subprocess.run([sys.executable, "-c", told + CLEAR], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-3000:]
-
-
 @pytest.mark.case("R18")
 def test_r18_thirty_sets_of_shapes_keep_the_bound() -> None:
     """Done twice over: a set of larger shapes takes more, but none of them more the second time."""
@@ -715,13 +409,6 @@ def test_r22_record_drop_record() -> None:
     ends_equal(replayed, eager, 6, 3)
 
 
-def _saved(optimizer: MuSGD) -> io.BytesIO:
-    file = io.BytesIO()
-    torch.save(optimizer.state_dict(), file)
-    file.seek(0)
-    return file
-
-
 def test_a_real_network_of_yolo_shapes_has_the_eager_bits() -> None:
     """The 366 shapes, both groups, momentum warm-up, learning rate schedule: 12 steps."""
     from tests.musgd.bench_step import build
@@ -735,3 +422,10 @@ def test_a_real_network_of_yolo_shapes_has_the_eager_bits() -> None:
 
     train((replayed, eager), range(12), change)
     ends_equal(replayed, eager, 24, 2)
+
+
+def _saved(optimizer: MuSGD) -> io.BytesIO:
+    file = io.BytesIO()
+    torch.save(optimizer.state_dict(), file)
+    file.seek(0)
+    return file
