@@ -99,6 +99,8 @@ def gap(record: Record) -> str | None:
 def command(need: Need) -> str:
     """The command that would bring the missing record."""
     text = " ".join((COMMANDS[need.check], *need.paths, *(need.scenarios if need.check == "bench" else ())))
+    if need.check == "mutation":
+        text += " --device cuda" if device_of(need.hardware) == "cuda" else ""
     if need.check == "goldens":
         text += f" --goldens goldens/{need.hardware}" if device_of(need.hardware) == "cuda" else ""
         text += f" --torch {need.torch}" if need.torch else ""

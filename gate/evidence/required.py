@@ -91,20 +91,40 @@ def required(config: Config, running: str) -> Required:
     return Required(needs, tuple(table.get(KEEP, ())))
 
 
-def _checked(config: Config, table: Any) -> Mapping[str, list[str]]:
+def _checked(config: Config, table: Any) -> Mapping[str, Any]:
     where = f"{config.file}: [tool.gate.required]"
     if not isinstance(table, Mapping):
         raise ConfigurationError(f"{where} is {shown(table)}, but has to be a table. Write:\n\n{EXAMPLE}")
-    for key, value in table.items():
-        if key not in (*CHECKS, *LISTS):
+    for key, value in _lists(table):
+        if key.partition(".")[0] not in (*CHECKS, *LISTS):
             raise ConfigurationError(f"{where}: unknown key {key!r}, {nearest(key, [*CHECKS, *LISTS])}")
         if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             raise ConfigurationError(f'{where} {key} = {shown(value)}: has to be a list of hardware, such as ["cpu", "h200"].')
         if len(set(value)) != len(value):
             raise ConfigurationError(f"{where} {key} = {shown(value)}: names one twice. Remove one.")
-        for item in value if key not in LISTS else ():
+        for item in value if key in CHECKS else ():
             _split(where, key, item)
+    mutated = {item.partition("/")[0] for item in table.get("mutation", ())}
+    for hardware in table[PATHS] if isinstance(table.get(PATHS), Mapping) else ():
+        if hardware not in mutated:
+            raise ConfigurationError(f"{where} {PATHS}: mutation is not required on {hardware!r}. Add it there, or remove its paths.")
     return table
+
+
+def _lists(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Keys and values; of paths by hardware, each hardware's own."""
+    for key, value in table.items():
+        yield from (
+            ((f"{key}.{inner}", paths) for inner, paths in value.items())
+            if key == PATHS and isinstance(value, Mapping)
+            else ((key, value),)
+        )
+
+
+def _paths(table: Mapping[str, Any], hardware: str) -> tuple[str, ...]:
+    """What has to be mutated there."""
+    given = table.get(PATHS, ())
+    return tuple(path.rstrip("/") for path in (given.get(hardware, ()) if isinstance(given, Mapping) else given))
 
 
 def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
@@ -115,13 +135,15 @@ def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
     return hardware, torch or None
 
 
-def _needs(config: Config, table: Mapping[str, list[str]], running: str) -> Iterator[Need]:
-    paths, benches = tuple(path.rstrip("/") for path in table.get(PATHS, ())), tuple(config.later.get("bench", ()))
+def _needs(config: Config, table: Mapping[str, Any], running: str) -> Iterator[Need]:
+    benches = tuple(config.later.get("bench", ()))
     for check, items in table.items():
         for item in items if check not in LISTS else ():
             hardware, torch = _split("", check, item)
             if check != "goldens":
-                yield Need(check, hardware, torch, benches if check == "bench" else (), paths if check == "mutation" else ())
+                yield Need(
+                    check, hardware, torch, benches if check == "bench" else (), _paths(table, hardware) if check == "mutation" else ()
+                )
                 continue
             for version in [torch] if torch else _versions(config, hardware, running):
                 yield Need(check, hardware, version, _recorded(config, hardware, version))

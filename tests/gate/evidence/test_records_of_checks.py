@@ -156,6 +156,19 @@ def test_mutants_of_some_paths_are_evidence_of_those_alone(toy: Toy, recorded: t
     assert toy.line("cpu/mutation").state.value == state
 
 
+def test_each_hardware_may_have_paths_of_its_own(toy: Toy) -> None:
+    """What runs on a GPU alone is mutated there, and the rest where it is cheap; neither stands for the other."""
+    config = CONFIG.replace('mutation = ["cpu"]', 'mutation = ["cpu", "h200"]\npaths = { cpu = ["src"], h200 = ["src/update.py"] }')
+    write(toy.folder, {"pyproject.toml": config})
+    for hardware, paths in (("cpu", ("src/update.py",)), ("h200", ("src/update.py",))):
+        found = replace(mutants(Status.KILLED), hardware=hardware)
+        mutated.put_on_record(toy.config, Snapshot.take(toy.config), found, paths, None, whole=True)
+    assert [toy.line(f"{hardware}/mutation").state.value for hardware in ("cpu", "h200")] == ["missing", "fresh"]
+    assert "gate mutate src" in str(toy.line("cpu/mutation").reason)
+    write(toy.folder, {"src/update.py": "def update(w):\n    return w - 3\n"})
+    assert toy.line("h200/mutation").state.value == "stale"
+
+
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [(Speed.FASTER, "fresh"), (Speed.NO_DIFFERENCE, "fresh"), (Speed.SLOWER, "inconclusive"), (Speed.INCONCLUSIVE, "inconclusive"),

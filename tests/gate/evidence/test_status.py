@@ -258,6 +258,8 @@ def test_documents_and_evidence_are_no_subjects(toy: Toy) -> None:
         ('test = ["cpu"]', "unknown key 'test', did you mean 'tests'?"),
         ('tests = "cpu"', "has to be a list of hardware"),
         ('tests = ["cpu", "cpu"]', "names one twice"),
+        ('mutation = ["cpu"]\npaths = { h200 = ["src"] }', "mutation is not required on 'h200'"),
+        ('mutation = ["cpu"]\npaths = { cpu = "src" }', "paths.cpu = 'src': has to be a list"),
         ('goldens = ["cpu/2.13.0"]', "has to be a hardware folder"),
         ("tests = []", "requires nothing"),
     ],
