@@ -1,8 +1,13 @@
-"""Rules for all tests: no terminal of the caller, one thread, and what needs a CUDA device is skipped, and counted so, without one."""
+"""Rules for all tests: no terminal of the caller, one thread, what needs a CUDA device is skipped, and counted so, without one, and what
+looks at all of a device's memory has the device to itself."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,3 +28,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+@pytest.fixture(autouse=True)
+def _device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Parallel workers share the device, but with a test that is marked `alone`."""
+    if not request.node.get_closest_marker("cuda"):
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / f"gate-tests-device-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
+        yield

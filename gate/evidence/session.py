@@ -3,7 +3,8 @@
 Nothing is measured, so that the session takes what it takes. Everything that the tests import by their syntax counts as read, and every
 file of data in a folder; that is more than `gate check` finds by looking on, and makes the record stale a little more often than need be.
 
-Part of the tests (a file named, -k, -m, --lf, -x that ended it) is no session of all of them, and leaves none.
+Part of the tests (a file named, -k, -m, --lf, -x that ended it) is no session of all of them, and leaves none. On a machine with a GPU
+`-m cuda` is whole: what is required of that hardware are the tests that need it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ENDED = (0, 1)  # all passed, or some failed; anything else was no session
 def pytest_configure(config: Any) -> None:
     """Begins, where this is no worker of another session. Raises GoldenError where the project is not configured."""
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Session(Path(config.rootpath), _part(config)), NAME)
+        config.pluginmanager.register(Session(Path(config.rootpath), _part(config, bool(Machine.here().cuda))), NAME)
 
 
 class Session:
@@ -111,9 +112,11 @@ def _tree(path: Path) -> ast.Module | None:
         return None
 
 
-def _part(config: Any) -> str:
-    """Why a session is not one of all tests."""
+def _part(config: Any, on_gpu: bool) -> str:
+    """Why a session is not one of all tests, or of all that need the GPU where one is."""
     named = [option for option in _PARTS if getattr(config.option, option, None)]
+    if named == ["markexpr"] and on_gpu and config.option.markexpr.strip() == "cuda":
+        named = []
     if named:
         return f"--{named[0].replace('_', '-')} takes part of the tests"
     return "" if config.args_source is not type(config.args_source).ARGS else "tests were named"

@@ -20,10 +20,11 @@ from golden.tree import Tree
 SCRIPT = """
 import site, sys
 from pathlib import Path
-sys.dont_write_bytecode = True  # of what is tested: another run of it, edited within the second, would run the old code
+# What is tested has no cache: another run of it, edited within the second, would run the old code.
+sys.dont_write_bytecode, sys.pycache_prefix = True, str(Path(__file__).parent / "none")
 from golden.rerouting import ProjectFinder
 from golden.tree import Tree
-sys.dont_write_bytecode = False
+sys.dont_write_bytecode, sys.pycache_prefix = False, None
 
 project, root, installed, code = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 site.addsitedir(installed)
@@ -32,6 +33,8 @@ ProjectFinder(Tree(project, root), roots, {"scenarios": root / "goldens" / "scen
 exec(compile(code, "<scenario>", "exec"), {"project": project, "root": root})
 """
 
+SOURCE = str(Path(golden.__file__).resolve().parent.parent)  # so that a child tests the golden that this process has
+
 
 def run(project: Path, code: str, root: Path | None = None, installed: Path | None = None) -> str:
     """What the code prints in a process that has installed a finder; it also finds the distributions `installed`."""
@@ -39,6 +42,7 @@ def run(project: Path, code: str, root: Path | None = None, installed: Path | No
     script.write_text(SCRIPT)
     arguments = [sys.executable, str(script), str(project), str(root or project), str(installed or project.parent / "none"), code]
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")}
+    environment["PYTHONPATH"] = os.pathsep.join([SOURCE, *filter(None, [environment.get("PYTHONPATH")])])
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=project.parent, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What recordings that were given up leave behind. Looks at the whole device's memory: nothing else may run on it meanwhile."""
+"""What recordings that were given up leave behind. Looks at the whole device's memory: no other test may use it meanwhile."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from tests.musgd.twins import ROOT
 
-pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")]
-
+pytestmark = [pytest.mark.cuda, pytest.mark.alone]
 
 CLEAR = """
 import torch

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gate.evidence.session import _part
 from tests.gate.repositories import commit, git, init, write
 
 TESTS = """
@@ -107,6 +110,23 @@ def test_part_of_the_tests_leaves_none(folder: Path, arguments: tuple[str, ...])
     assert code == 0
     assert told.startswith("gate: no evidence: ")
     assert not (folder / ".gate").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "on_gpu", "whole"),
+    [
+        ({"markexpr": "cuda"}, True, True),
+        ({"markexpr": "cuda"}, False, False),
+        ({"markexpr": "not cuda"}, True, False),
+        ({"markexpr": "cuda", "keyword": "it"}, True, False),
+    ],
+)
+def test_on_a_gpu_the_tests_that_need_it_are_all(options: dict[str, str], on_gpu: bool, whole: bool) -> None:
+    source = Enum("Source", ["ARGS", "TESTPATHS"])
+    config = SimpleNamespace(option=SimpleNamespace(**options), args_source=source.TESTPATHS)  # type: ignore[attr-defined]
+    assert (_part(config, on_gpu) == "") is whole
+    config.args_source = source.ARGS  # type: ignore[attr-defined]
+    assert _part(config, on_gpu) != ""
 
 
 def test_a_session_that_ended_early_leaves_none(folder: Path) -> None:
