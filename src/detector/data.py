@@ -12,7 +12,7 @@ import lightning.pytorch as pl
 import numpy as np
 import torch
 from lightning.pytorch.utilities import rank_zero_info
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from detector import coco
 from detector.augment import Batch, augment, plain
@@ -82,8 +82,12 @@ class Samples(Dataset[Batch]):
 
 
 def collate(samples: list[Batch]) -> Batch:
-    """Samples to a batch."""
-    return Batch(*(torch.stack(parts) for parts in zip(*samples, strict=True)))
+    """Samples to a batch. The images are copied once, to where the device reads them from, and by numpy: torch waits for its threads."""
+    images, *others = zip(*samples, strict=True)
+    pinned = torch.cuda.is_available() and get_worker_info() is None  # a worker is a fork, which must not touch the device
+    pixels = torch.empty(len(images), *images[0].shape, dtype=images[0].dtype, pin_memory=pinned)
+    np.stack([image.numpy() for image in images], out=pixels.numpy())
+    return Batch(pixels, *(torch.stack(parts) for parts in others))
 
 
 class CocoData(pl.LightningDataModule):

@@ -74,7 +74,7 @@ class Detector(pl.LightningModule):
         self.captured: CapturedStep | None = None
         self._counted: tuple[CapturedStep, ...] = ()
         self.told: tuple[Loss, float] | None = None  # the last batch's loss, and its learning rate
-        self._results: dict[int, list[Found]] = {}
+        self._looked: list[tuple[Tensor, ...]] = []  # of each batch of a validation: the images' numbers, and `candidates`
 
     def forward(self, images: Tensor) -> Output:
         """What the averaged network says of images (B, 3, S, S), float in 0 to 1."""
@@ -158,19 +158,15 @@ class Detector(pl.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         """Forgets what was found before."""
-        self._results = {}
+        self._looked = []
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        """Keeps what is found on a batch."""
-        best = candidates(self(batch.images))
-        numbers, *parts = (part.cpu() for part in (batch.keys[:, 2], *best))
-        for number, scores, labels, boxes in zip(numbers.tolist(), *parts, strict=True):
-            picture = self._data().sets["val"].pictures[number]
-            self._results[picture.id] = found(scores, labels, boxes, picture.size, self.size)
+        """Keeps a batch's candidates where they are: about 8 KiB an image."""
+        self._looked.append((batch.keys[:, 2], *candidates(self(batch.images))))
 
     def on_validation_epoch_end(self) -> None:
         """Logs mean average precision over all ranks' images."""
-        results = self._results
+        results = self._found()
         if self.trainer.world_size > 1:
             shares: list[dict[int, list[Found]]] = [{}] * self.trainer.world_size
             torch.distributed.all_gather_object(shares, results)
@@ -178,6 +174,18 @@ class Detector(pl.LightningModule):
         pictures = [picture for picture in self._data().sets["val"].pictures if picture.id in results]
         for name, value in average_precision(pictures, self.names, results).items():
             self.log(f"val/{name}", torch.tensor(value, device=self.device), prog_bar=True)
+
+    def _found(self) -> dict[int, list[Found]]:
+        """What was found on the validation's images, by their ids; all batches come to the host at once."""
+        looked, self._looked = self._looked, []
+        if not looked:
+            return {}
+        numbers, *parts = (torch.cat(several).cpu() for several in zip(*looked, strict=True))
+        results = {}
+        for number, scores, labels, boxes in zip(numbers.tolist(), *parts, strict=True):
+            picture = self._data().sets["val"].pictures[number]
+            results[picture.id] = found(scores, labels, boxes, picture.size, self.size)
+        return results
 
     def _losses(self, images: Tensor, boxes: Tensor, labels: Tensor) -> Tensor:
         """The parts of a batch's loss, (3,); only the first has a gradient."""

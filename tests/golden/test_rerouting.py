@@ -197,6 +197,15 @@ def test_a_path_that_was_searched_before_leads_to_the_other_root(project: Path, 
     assert run(project, "import gone; print(gone.v)", base, site) == "base"
 
 
+def test_a_path_hook_that_was_there_before_does_not_hide_the_other_root(project: Path, base: Path) -> None:
+    """One that takes every folder is asked after ours: a module that only the other root has is found."""
+    write(base, {"lib/gone.py": "v = 'base'\n"})
+    hook = "import sys; from importlib.machinery import FileFinder, SOURCE_SUFFIXES, SourceFileLoader; "
+    hook += "sys.path_hooks.insert(0, FileFinder.path_hook((SourceFileLoader, SOURCE_SUFFIXES)))\n"
+    site = write(project.parent / "site", {"_editable.pth": f"{project / 'lib'}\n{hook}"})
+    assert run(project, "import gone; print(gone.v)", base, site) == "base"
+
+
 class Hook:
     """A finder that always finds the same."""
 

@@ -122,10 +122,10 @@ def test_part_of_the_tests_leaves_none(folder: Path, arguments: tuple[str, ...])
     ],
 )
 def test_on_a_gpu_the_tests_that_need_it_are_all(options: dict[str, str], on_gpu: bool, whole: bool) -> None:
-    source = Enum("Source", ["ARGS", "TESTPATHS"])
-    config = SimpleNamespace(option=SimpleNamespace(**options), args_source=source.TESTPATHS)  # type: ignore[attr-defined]
+    Source = Enum("Source", ["ARGS", "TESTPATHS"])
+    config = SimpleNamespace(option=SimpleNamespace(**options), args_source=Source.TESTPATHS)
     assert (_part(config, on_gpu) == "") is whole
-    config.args_source = source.ARGS  # type: ignore[attr-defined]
+    config.args_source = Source.ARGS
     assert _part(config, on_gpu) != ""
 
 
