@@ -91,6 +91,40 @@ def test_nothing_is_copied_where_nothing_is_asked_for() -> None:
     assert staging._buffer.numel() == 0
 
 
+class Remote(torch.Tensor):
+    """A tensor of the host that says that it is on a CUDA device."""
+
+    is_cuda = True
+
+
+def test_a_device_is_waited_for_between_the_last_copy_of_a_round_and_its_first_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a round, shown with a stand-in for the device's stream; tensors of the host are not waited for."""
+    events: list[object] = []
+
+    class Stream:
+        def __init__(self, device: torch.device) -> None:
+            self.device = device
+
+        def synchronize(self) -> None:
+            events.append(("waited", self.device))
+
+    class Told(Staging):
+        def _queue(self, tensor: torch.Tensor, start: int) -> int:
+            events.append("queued")
+            return super()._queue(tensor, start)
+
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    staging = Told(128)
+    list(staging.fetch(enumerate([torch.ones(32)])))  # the buffer, which could not be pinned here
+    assert events == ["queued"]
+    events.clear()
+    for number, view in staging.fetch(enumerate(torch.full((16,), float(n)).as_subclass(Remote) for n in range(3))):
+        events.append(number)
+        assert bytes(whole(view)) == logical(torch.full((16,), float(number)))
+    waited = ("waited", torch.device("cpu"))
+    assert events == ["queued", "queued", waited, 0, 1, "queued", waited, 2]
+
+
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
