@@ -119,6 +119,7 @@ def test_ints_of_any_size_are_exact(value: int, change: int) -> None:
     ],
 )
 def test_a_scalar_has_this_type_and_text(value: Any, kind: str, text: str) -> None:
+    assert is_scalar(value)
     assert exact(value) == Scalar(kind, text)
 
 
