@@ -62,6 +62,7 @@ def found(scores: Tensor, labels: Tensor, boxes: Tensor, size: tuple[int, int], 
     return [Found((x1, y1, x2, y2), label, score) for (x1, y1, x2, y2), label, score in rows]
 
 
+@np.errstate(all="ignore")  # a training that has come apart is no fault of the boxes
 def _distinct(boxes: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> list[int]:
     """The first KEPT boxes, which come best first, that overlap no kept one of their class by more than CLASH.
 
@@ -107,19 +108,14 @@ def average_precision(pictures: list[Picture], names: list[str], results: dict[i
         truth.dataset = _dataset(pictures, names)
         truth.createIndex()
         judge = COCOeval(truth, truth.loadRes(rows), "bbox")
-        limits = judge.params
-        limits.areaRng, limits.areaRngLbl = limits.areaRng[:1], limits.areaRngLbl[:1]  # no box is looked at by its size
-        limits.maxDets = [KEPT]  # nor the first few alone
+        judge.params.areaRng, judge.params.areaRngLbl = (
+            judge.params.areaRng[:1],
+            judge.params.areaRngLbl[:1],
+        )  # no box is looked at by its size
         judge.evaluate()
         judge.accumulate()
-    precision = judge.eval["precision"]  # by overlap, recall, class; -1 for classes that no image has
-    return {"mAP": _mean(precision), "mAP50": _mean(precision[:1])}
-
-
-def _mean(precision: npt.NDArray[np.float64]) -> float:
-    """As COCOeval sums up; 0 where there is nothing."""
-    known = precision[precision > -1]
-    return float(known.mean()) if known.size else 0.0
+        judge.summarize()
+    return {"mAP": max(0.0, float(judge.stats[0])), "mAP50": max(0.0, float(judge.stats[1]))}
 
 
 def _dataset(pictures: list[Picture], names: list[str]) -> dict[str, Any]:

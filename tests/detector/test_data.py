@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch import Trainer
 
+from detector import score
 from detector.coco import DataError
 from detector.data import CocoData, Order, collate
+from detector.module import Detector
 
 
 def batches(images: int, batch: int, seed: int, seen: int, epochs: int = 1, rank: int = 0, world: int = 1) -> list[list[tuple[int, int]]]:
@@ -60,6 +63,49 @@ def test_samples_are_padded_to_equal_numbers(folder: Path) -> None:
     assert batch.images.dtype == torch.uint8
     assert batch.boxes.shape == (2, 3, 4)
     assert batch.keys.tolist() == [[7, 2, 5], [7, 2, 0]]
+
+
+def test_a_batch_is_its_samples_in_memory_of_its_own(folder: Path) -> None:
+    """Every field as torch stacks it; what is done to a batch is not done to the decoded images."""
+    data = CocoData(str(folder), size=64, batch=4)
+    data.setup("fit")
+    samples = [data.sets["train"][0, number] for number in (3, 1, 2)]
+    batch = collate(samples)
+    for got, parts in zip(batch, zip(*samples, strict=True), strict=True):
+        assert torch.equal(got, torch.stack(parts))
+    assert not torch.equal(batch.images, collate(samples[::-1]).images)
+    assert batch.images.is_pinned() == torch.cuda.is_available()
+    batch.images.zero_()
+    assert samples[0].images.any()
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning and its own dependencies disagree
+def test_a_validation_is_that_of_its_batches_one_by_one(folder: Path) -> None:
+    """Batches of three and one come to the host together, each image with its own; images exchanged, or another network: another result."""
+    told = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        data = CocoData(str(folder), size=64, batch=3)
+        data.setup("fit")
+        module, samples = Detector(data.names, 64, 0.25), data.sets["val"]
+        options: dict[str, Any] = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+        trainer = Trainer(accelerator="cpu", enable_checkpointing=False, **options)
+        trainer.validate(module, datamodule=data, verbose=False)
+        results = {}
+        with torch.inference_mode():
+            module.eval()
+            for batch in data.val_dataloader():
+                parts = score.candidates(module(batch.images.float() / 255))
+                for number, scores, labels, boxes in zip(batch.keys[:, 2].tolist(), *parts, strict=True):
+                    picture = samples.pictures[number]
+                    results[picture.id] = score.found(scores, labels, boxes, picture.size, 64)
+        told.append({key: value.item() for key, value in trainer.callback_metrics.items()})
+        expected = score.average_precision(samples.pictures, data.names, results)
+        assert told[-1] == {f"val/{key}": torch.tensor(value).item() for key, value in expected.items()}
+        swapped = dict(zip(results, list(results.values())[::-1], strict=True))
+        assert score.average_precision(samples.pictures, data.names, swapped) != expected
+    assert told[0] != told[1]
+    assert max(told[0].values()) > 0
 
 
 def test_a_checkpoint_is_held_to_its_data(folder: Path) -> None:

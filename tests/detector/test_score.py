@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from detector import coco
+from detector import coco, score
+from detector.boxes import distinct
 from detector.cache import fit
 from detector.coco import Picture
 from detector.model import Output, centres
@@ -75,3 +80,72 @@ def test_boxes_come_back_into_their_images_own_pixels() -> None:
     assert [one.score for one in several] == pytest.approx([0.9, 0.7])
     assert several[0].box == pytest.approx((10, 5, 40, 30), abs=1e-4)
     assert several[1].box == pytest.approx((0, 5, 40, 50), abs=1e-4)
+
+
+def guesses(seed: int, number: int = 300) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scores, labels and boxes of a square of 64, crowded: many clash, some are the same, turned inside out or without area."""
+    random = torch.Generator().manual_seed(seed)
+    corner, extent = 40 * torch.rand(number, 2, generator=random), 6 + 14 * torch.rand(number, 2, generator=random)
+    boxes = torch.cat([corner, corner + extent], -1)
+    boxes[1::7] = boxes[::7][: len(boxes[1::7])]
+    boxes[2::50] = boxes[2::50].flip(-1)
+    boxes[3::50, 2] = boxes[3::50, 0]
+    return torch.rand(number, generator=random).sort(descending=True).values, torch.randint(3, (number,), generator=random), boxes
+
+
+@pytest.mark.parametrize("number", [0, 1, 90, 300])
+def test_what_is_left_is_what_torch_leaves(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, the first hundred; under another threshold something else is."""
+    for seed in range(3):
+        scores, labels, boxes = guesses(seed, number)
+        kept = distinct(boxes, labels, score.CLASH)[:100]
+        some = found(scores, labels, boxes, (64, 64), 64)
+        assert len(kept) == (100 if number == 300 else len(kept))
+        assert [one.score for one in some] == scores[kept].tolist()
+        assert [one.label for one in some] == labels[kept].tolist()
+        assert [one.box for one in some] == [tuple(row) for row in boxes[kept].double().clamp(0, 64).tolist()]
+        with monkeypatch.context() as patch:
+            patch.setattr(score, "CLASH", 0.5)
+            assert (found(scores, labels, boxes, (64, 64), 64) != some) == (number > 1)
+
+
+def test_numbers_that_are_none_leave_what_torch_leaves() -> None:
+    """Infinite corners and none at all, without a warning."""
+    scores, labels, boxes = guesses(0, 60)
+    boxes[5, 0], boxes[9], boxes[12, 2], boxes[13] = float("nan"), float("nan"), float("inf"), float("inf")
+    assert [one.score for one in found(scores, labels, boxes, (64, 64), 64)] == scores[distinct(boxes, labels, score.CLASH)].tolist()
+
+
+def summed(truth: list[Picture], results: dict[int, list[Found]], **limits: Any) -> list[float]:
+    """The first two of COCO's numbers, by all that pycocotools does unless it is told otherwise."""
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    rows = [
+        {"image_id": key, "category_id": x.label, "bbox": [*x.box[:2], x.box[2] - x.box[0], x.box[3] - x.box[1]], "score": x.score}
+        for key, several in results.items()
+        for x in several
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        known = COCO()
+        known.dataset = score._dataset(truth, NAMES)
+        known.createIndex()
+        judge = COCOeval(known, known.loadRes(rows), "bbox")
+        vars(judge.params).update(limits)
+        judge.evaluate()
+        judge.accumulate()
+        judge.summarize()
+    return [float(number) for number in judge.stats[:2]]
+
+
+def test_the_measure_is_cocos_to_the_bit(truth: list[Picture]) -> None:
+    """Of the truth among random boxes; with other overlaps it is another one."""
+    random = np.random.RandomState(0)
+    results: dict[int, list[Found]] = {}
+    for key, several in answer(truth, dx=1).items():
+        others = found(*guesses(key), (64, 64), 64)[:60]
+        results[key] = [Found(one.box, one.label, float(random.rand())) for one in [*several, *others]]
+    told = list(average_precision(truth, NAMES, results).values())
+    assert 0.01 < told[0] < told[1] < 0.99
+    assert told == summed(truth, results)
+    assert told[0] != summed(truth, results, iouThrs=np.linspace(0.5, 0.9, 9))[0]
