@@ -1,5 +1,7 @@
-"""Rules for all tests: no terminal of the caller, one thread, what needs a CUDA device is skipped, and counted so, without one, and what
-looks at all of a device's memory has the device to itself."""
+"""Rules for all tests: no terminal of the caller, one thread, and who may use the CUDA device.
+
+What needs one is skipped, and counted so, where there is none; what looks at all of its memory has it to itself.
+"""
 
 from __future__ import annotations
 

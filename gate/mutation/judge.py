@@ -140,7 +140,7 @@ class Judge:
         files, tests = [self.tests.files[said.test]] if said.test in self.tests.files else [], [said.test]
         seconds = 30 + _FACTOR * self.tests.seconds.get(said.test, 1.0)
         plain = slot.run_tests(files, tests, seconds) if files else said
-        slot.copy.restore_scratch()
+        slot.copy.restore()  # a child of the test may have left bytecode, which fits a fault of the same length
         slot.copy.write(mutant.file, mutant.apply(self.sources[mutant.file]))
         again = slot.run_tests(files, tests, seconds, mutated=mutant.file) if files else said
         slot.copy.restore()

@@ -118,3 +118,24 @@ def test_a_folder_without_a_project_is_told_to_be_none(tmp_path: Path) -> None:
     assert f"no project in {place}" in found.err
     (place / "shop.py").write_text("RATE = 1 + 1\n")
     assert Tiny(place).mutate().document["reason"] == "nothing-checked"
+
+
+def test_a_child_process_that_keeps_bytecode_never_runs_the_unmutated_lines(tmp_path: Path) -> None:
+    """Python takes a file of the same length, written in the same second, for the one that it has compiled."""
+    tests = """
+import os
+import pathlib
+import subprocess
+import sys
+
+
+def test_total():
+    lines = "from shop import one; assert one(3) == 4"
+    known = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")}
+    path = str(pathlib.Path(__file__).parents[1] / "src")
+    subprocess.run([sys.executable, "-c", lines], check=True, env={**known, "PYTHONPATH": path})
+"""
+    tiny = Tiny.new(tmp_path / "p", shop="def one(a):\n    return a + 1\n", tests=f"def _named():\n    import shop\n{tests}")
+    done = tiny.mutate("src", "--jobs", "1")
+    assert done.code == 0, done.out
+    assert done.document["counts"]["killed"] == done.document["counts"]["total"] >= 2
