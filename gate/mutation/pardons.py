@@ -81,11 +81,13 @@ def check_used(mutants: Sequence[Mutant], pardons: Iterable[Pardon]) -> None:
 
 
 def check_needed(judged: Iterable[Judgement], pardons: Iterable[Pardon]) -> None:
-    """Raises UsageError where every mutant that a pardon could pardon was noticed."""
+    """Raises UsageError where every mutant that a pardon could pardon was noticed; what crashed or took too long may survive elsewhere."""
     found = list(judged)
-    for pardon in pardons:
-        mine = [one for one in found if one.mutant.file == pardon.file and pardon.holds(one.mutant)]
-        if mine and not any(one.status is Status.PARDONED for one in mine):
-            raise UsageError(
-                f"{pardon.file}:{pardon.comment}: this pardon is of no use: every mutant of line {pardon.line} is noticed. Remove it."
-            )
+    useless = [
+        f"{pardon.file}:{pardon.comment}: this pardon is of no use: every mutant of line {pardon.line} is noticed. Remove it."
+        for pardon in pardons
+        if (mine := [one for one in found if one.mutant.file == pardon.file and pardon.holds(one.mutant)])
+        and all(one.status is Status.KILLED for one in mine)
+    ]
+    if useless:
+        raise UsageError("\n".join(useless))

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gate.errors import UsageError
 from gate.machine import Machine
+from gate.mutation import pardons
+from gate.mutation.mutant import Judgement, Mutant, Status
 from tests.gate.mutation.tiny import SHOP, TESTS, Answer, Tiny
 
 
@@ -90,6 +93,23 @@ def test_a_pardon_of_what_is_noticed_is_an_error(tmp_path: Path) -> None:
     noticed = Tiny.new(tmp_path / "project", shop).mutate("--jobs", "1")
     assert noticed.code == 2
     assert "every mutant of line" in noticed.document["error"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "useless"),
+    [("killed killed", 2), ("crashed killed", 1), ("timeout pardoned", 0)],
+)
+def test_every_useless_pardon_is_told_and_what_crashed_needs_its_own(statuses: str, useless: int) -> None:
+    """What reads where no memory is of its own may survive on another day."""
+    source = "a = 1  # gate: equivalent one\nb = 2  # gate: equivalent two\n"
+    mutants = [Mutant("a.py", line, line, "number", "", "", (line, line)) for line in (1, 2)]
+    judged = [Judgement(mutant, Status(word)) for mutant, word in zip(mutants, statuses.split(), strict=True)]
+    told = ""
+    try:
+        pardons.check_needed(judged, pardons.read("a.py", source))
+    except UsageError as error:
+        told = str(error)
+    assert told.count("of no use") == useless
 
 
 def test_what_cannot_be_mutated_here_is_told_before_anything_runs(tiny: Tiny) -> None:
