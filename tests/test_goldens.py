@@ -26,7 +26,7 @@ PHASES = {
     "detector": FIT | {"metrics"},
     "detector-resume": FIT | {"metrics"},
 }
-FULL = ("digits", "digits-adamw")
+FULL = ("digits",)
 FOLDERS = sorted(path.parent for path in GOLDENS.glob("*/torch-*/*/manifest.json"))
 
 
@@ -52,7 +52,8 @@ def test_a_golden_is_whole_and_has_its_phases(folder: Path) -> None:
     steps = [step for step in golden.steps if step]
     assert steps == list(range(1, CONFIG.scenarios[folder.name].steps + 1))
     assert all(set(golden.phases(step)) == PHASES[folder.name] for step in steps)
-    assert all(golden.kept(step) == (folder.name in FULL) for step in steps)
+    assert all(golden.kept(step) == (golden.manifest.scenario["store"] == "full") for step in steps)
+    assert folder.name not in FULL or all(map(golden.kept, steps))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=identify)

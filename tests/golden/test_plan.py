@@ -70,7 +70,7 @@ def put(name: Any, value: Any) -> Callable[[Run], object]:
 
 
 def pop(run: Run) -> None:
-    run.extra.pop(next(iter(run.extra)), None)
+    run.extra.pop(next(iter(run.extra), None), None)
 
 
 def reorder(run: Run) -> None:
