@@ -55,17 +55,12 @@ class Split:
         self.buckets = list(_split(group, params, gradients))
         self._params = list(params)
         self._missing = [g is None for g in gradients]
-        self._strided = [p for p in params if p.dim() > 0]
-        self._lie = self._look()
+        self._lie = lie(self._params)
 
     def holds(self, params: Sequence[Tensor], gradients: Gradients) -> bool:
         """Whether these are the same parameters, unmoved, and the same ones have gradients. Costs about 0.2 us a parameter."""
         # gate: equivalent [arguments-swapped] being the same objects is symmetric
-        return are(params, self._params) and [g is None for g in gradients] == self._missing and self._look() == self._lie
-
-    def _look(self) -> tuple[list[Any], ...]:
-        """As `lie`, but without the strides of tensors that have none."""
-        return list(map(Tensor.data_ptr, self._params)), list(map(_dtype, self._params)), list(map(Tensor.stride, self._strided))
+        return are(params, self._params) and [g is None for g in gradients] == self._missing and lie(self._params) == self._lie
 
 
 def are(some: Sequence[object], others: Sequence[object]) -> bool:
@@ -75,7 +70,7 @@ def are(some: Sequence[object], others: Sequence[object]) -> bool:
 
 def lie(tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], ...]:
     """Addresses, dtypes and strides: a block may come back to its tensor in another layout. A parameter cannot change its sizes alone."""
-    return tuple(map(Tensor.data_ptr, tensors)), tuple(map(_dtype, tensors)), tuple([x.stride() for x in tensors])
+    return tuple(map(Tensor.data_ptr, tensors)), tuple(map(_dtype, tensors)), tuple(map(Tensor.stride, tensors))
 
 
 def _split(group: int, params: Sequence[Tensor], gradients: Gradients) -> Iterator[Bucket]:
