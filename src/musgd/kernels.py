@@ -191,7 +191,6 @@ def apply(B, X, Y, meta, tiles, a: tl.constexpr, TILE: tl.constexpr, WIDE: tl.co
         left += TILE
         right += TILE * ld
     here = offset + (m[:, None] * ld + n[None, :])
-    # gate: equivalent [comparison-edge] what is read of the row after the last is stored nowhere
     total += a * tl.load(X + here, mask=m[:, None] < rows, other=0.0).to(tl.float32)
     # gate: equivalent [cast-dropped] a store converts to what it points to
     tl.store(Y + here, total.to(tl.bfloat16), mask=m[:, None] < rows)

@@ -293,6 +293,22 @@ def test_apply_is_a_times_x_and_the_product_with_it() -> None:
     assert Y.whole()
 
 
+def test_apply_reads_no_row_after_the_last() -> None:
+    """What lies there is so large that a times it overflows, of which numpy warns there, as it does where X has such a number."""
+    t = parts()
+    xs, _ = _padded(t)
+    B, Y = (torch.zeros(t.sizes[i], dtype=torch.bfloat16) for i in (3, 2))
+    X = Fenced(xs.here, torch.finfo(torch.bfloat16).max)
+
+    def launch() -> None:
+        _launch("apply", len(t.tiles), B, X.here, Y, t.meta, t.tiles, a=3.0, TILE=TILE, WIDE=True)
+
+    launch()
+    X.here[-1] = X.fence
+    with pytest.raises(Exception, match="overflow encountered in multiply"):
+        launch()
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_combine_adds_the_scaled_matrices_to_their_updates_alone(dtype: torch.dtype) -> None:
     t = parts()
