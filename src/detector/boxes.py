@@ -1,8 +1,7 @@
-"""Boxes: how far they overlap, and which of many say the same."""
+"""Boxes: how large they are, and how far they overlap."""
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,22 +21,3 @@ def overlap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     union = area(a) + area(b) - shared
     iou = shared / (union + EPSILON)
     return iou, iou - (around - union) / (around + EPSILON)
-
-
-def distinct(boxes: Tensor, labels: Tensor, threshold: float) -> list[int]:
-    """Which boxes to keep, where they come best first: none that overlaps a kept one of its class by more than the threshold.
-
-    Args:
-        boxes: (N, 4), on the CPU.
-        labels: (N,).
-        threshold: of intersection over union.
-    """
-    same = labels[:, None] == labels[None, :]
-    clash = ((overlap(boxes[:, None], boxes[None, :])[0] > threshold) & same).numpy()
-    alive = np.ones(len(boxes), np.bool_)  # of numpy, which asks for a single value in no time
-    kept = []
-    for i in range(len(boxes)):
-        if alive[i]:
-            kept.append(i)
-            alive &= ~clash[i]
-    return kept

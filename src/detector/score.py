@@ -66,7 +66,7 @@ def found(scores: Tensor, labels: Tensor, boxes: Tensor, size: tuple[int, int], 
 def _distinct(boxes: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> list[int]:
     """The first KEPT boxes, which come best first, that overlap no kept one of their class by more than CLASH.
 
-    As `boxes.distinct` to the bit, but with numpy: torch shares such small work out among its threads, and waits for the last of them.
+    With `boxes.overlap`'s bits, but by numpy: torch shares such small work out among its threads, and waits for the last of them.
     """
     x1, y1, x2, y2 = boxes.T
     size = np.maximum(x2 - x1, 0) * np.maximum(y2 - y1, 0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from detector.boxes import area, distinct, overlap
+from detector.boxes import area, overlap
 
 
 def box(*corners: float) -> Tensor:
@@ -41,11 +41,3 @@ def test_boxes_apart_are_told_apart_by_the_generalised_measure_alone() -> None:
 def test_a_box_turned_inside_out_has_no_area() -> None:
     """Neither in one direction nor in both."""
     assert area(torch.stack([box(2, 0, 1, 1), box(2, 2, 1, 1), box(0, 0, 3, 2)])).tolist() == [0, 0, 6]
-
-
-def test_of_boxes_that_say_the_same_the_best_is_kept() -> None:
-    """The second is the first again; of another class, or elsewhere, it is a box of its own. A dropped box drops no other."""
-    boxes = torch.stack([box(0, 0, 10, 10), box(1, 0, 11, 10), box(0, 0, 10, 10), box(30, 0, 40, 10), box(4, 0, 14, 10)])
-    assert distinct(boxes, torch.tensor([0, 0, 1, 0, 0]), 0.5) == [0, 2, 3, 4]
-    assert distinct(boxes, torch.tensor([0, 0, 0, 0, 0]), 0.5) == [0, 3, 4]
-    assert distinct(boxes, torch.tensor([0, 0, 0, 0, 0]), 0.9) == [0, 1, 3, 4]

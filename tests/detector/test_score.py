@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 import torch
 
 from detector import coco, score
-from detector.boxes import distinct
+from detector.boxes import overlap
 from detector.cache import fit
 from detector.coco import Picture
 from detector.model import Output, centres
@@ -20,6 +22,7 @@ from detector.score import Found, average_precision, candidates, found
 from tests.detector.folders import CLASSES
 
 NAMES = list(CLASSES.values())
+Leave = Callable[[torch.Tensor, torch.Tensor, float], list[int]]
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,28 @@ def guesses(seed: int, number: int = 300) -> tuple[torch.Tensor, torch.Tensor, t
     return torch.rand(number, generator=random).sort(descending=True).values, torch.randint(3, (number,), generator=random), boxes
 
 
+def distinct(boxes: torch.Tensor, labels: torch.Tensor, threshold: float) -> list[int]:
+    """By torch, and with the loss's overlap: which boxes, best first, overlap no kept one of their class by more than the threshold."""
+    clash = (overlap(boxes[:, None], boxes[None, :])[0] > threshold) & (labels[:, None] == labels[None, :])
+    kept: list[int] = []
+    for i in range(len(boxes)):
+        if not clash[kept, i].any():
+            kept.append(i)
+    return kept
+
+
+@pytest.mark.parametrize(
+    "leave", [distinct, lambda boxes, labels, _: score._distinct(boxes.numpy(), labels.numpy())], ids=["torch", "numpy"]
+)
+def test_of_boxes_that_say_the_same_the_best_is_kept(leave: Leave, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is the first again; of another class, or elsewhere, it is a box of its own. A dropped box drops no other."""
+    corners = [[0, 0, 10, 10], [1, 0, 11, 10], [0, 0, 10, 10], [30, 0, 40, 10], [4, 0, 14, 10]]
+    boxes, same = torch.tensor(corners, dtype=torch.float32), torch.zeros(5, dtype=torch.int64)
+    for labels, threshold, kept in ((torch.tensor([0, 0, 1, 0, 0]), 0.5, [0, 2, 3, 4]), (same, 0.5, [0, 3, 4]), (same, 0.9, [0, 1, 3, 4])):
+        monkeypatch.setattr(score, "CLASH", threshold)
+        assert leave(boxes, labels, threshold) == kept
+
+
 @pytest.mark.parametrize("number", [0, 1, 90, 300])
 def test_what_is_left_is_what_torch_leaves(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the bit, the first hundred; under another threshold something else is."""
@@ -110,10 +135,16 @@ def test_what_is_left_is_what_torch_leaves(number: int, monkeypatch: pytest.Monk
 
 
 def test_numbers_that_are_none_leave_what_torch_leaves() -> None:
-    """Infinite corners and none at all, without a warning."""
+    """Infinite corners and none at all, without a warning, which there is where nobody silences it. Boxes that were left out stay."""
     scores, labels, boxes = guesses(0, 60)
+    boxes[5], boxes[9], labels[5], labels[9] = boxes[4], boxes[8], labels[4], labels[8]
+    finite = boxes.clone()
     boxes[5, 0], boxes[9], boxes[12, 2], boxes[13] = float("nan"), float("nan"), float("inf"), float("inf")
-    assert [one.score for one in found(scores, labels, boxes, (64, 64), 64)] == scores[distinct(boxes, labels, score.CLASH)].tolist()
+    some, without = ([one.score for one in found(scores, labels, x, (64, 64), 64)] for x in (boxes, finite))
+    assert some == scores[distinct(boxes, labels, score.CLASH)].tolist()
+    assert {scores[5].item(), scores[9].item()} <= set(some) - set(without)
+    with pytest.raises(RuntimeWarning, match="invalid value"):
+        inspect.unwrap(score._distinct)(boxes.numpy(), labels.numpy())
 
 
 def summed(truth: list[Picture], results: dict[int, list[Found]], **limits: Any) -> list[float]:
