@@ -16,6 +16,7 @@ from gate.evidence.judging import State
 from gate.evidence.keeping import keep
 from gate.evidence.status import View
 from gate.inventory import distributions
+from gate.landing import words
 from tests.gate.evidence.records import CONFIG, Toy
 from tests.gate.repositories import write
 
@@ -140,6 +141,24 @@ def test_a_missing_record_is_told_with_the_command_that_brings_it(toy: Toy) -> N
         path.unlink()
     line = toy.line("cpu/mutation")
     assert (line.state, line.reason) == (State.MISSING, "no record. Run gate mutate")
+
+
+def test_missing_mutants_of_a_gpu_are_asked_for_on_its_machine(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the paths and the device that the record has to be of, by `gate status` and `gate run`; those of a CPU without either word."""
+    table = 'mutation = ["cpu", "h200"]\npaths = { cpu = ["src"], h200 = ["src/update.py", "src/replay.py"] }'
+    write(toy.folder, {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', table)})
+    for path in (toy.folder / ".gate/evidence").glob("mutation-*"):
+        path.unlink()
+    cpu = "no record. Run gate mutate src"
+    gpu = "no record. Run gate mutate src/update.py src/replay.py --device cuda on a machine with h200, and gate status --keep"
+    assert [(line.state, line.reason) for line in map(toy.line, ("cpu/mutation", "h200/mutation"))] == [
+        (State.MISSING, cpu),
+        (State.MISSING, gpu),
+    ]
+    monkeypatch.setenv("COLUMNS", "200")
+    told = [line.split("missing", 1)[1].strip() for line in toy.status().text().splitlines() if line.startswith("mutation")]
+    assert told == [cpu, gpu]
+    assert words.status(View.of(toy.config), frozenset(), ()).details == (f"mutation cpu: missing: {cpu}", f"mutation h200: missing: {gpu}")
 
 
 def test_a_record_of_a_change_alone_is_none_of_the_whole(toy: Toy) -> None:
