@@ -144,7 +144,7 @@ def test_a_missing_record_is_told_with_the_command_that_brings_it(toy: Toy) -> N
 
 
 def test_missing_mutants_of_a_gpu_are_asked_for_on_its_machine(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the paths and the device that the record has to be of, by `gate status` and `gate run`; those of a CPU without either word."""
+    """With the paths and the device that the record has to be of, by `gate status` and `gate run`; those of a CPU with paths alone."""
     table = 'mutation = ["cpu", "h200"]\npaths = { cpu = ["src"], h200 = ["src/update.py", "src/replay.py"] }'
     write(toy.folder, {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', table)})
     for path in (toy.folder / ".gate/evidence").glob("mutation-*"):
