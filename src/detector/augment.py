@@ -38,16 +38,28 @@ def plain(batch: Batch) -> Batch:
     return batch._replace(images=batch.images.float() / 255)
 
 
-def augment(batch: Batch) -> Batch:
-    """Prepared images, changed; which way depends on a sample's keys alone. A box of which too little is left becomes padding."""
+def sent(batch: Batch, device: torch.device) -> Batch:
+    """The batch on a device."""
+    return Batch(*(part.to(device, non_blocking=True) for part in batch))
+
+
+def augment(batch: Batch, device: torch.device | None = None) -> Batch:
+    """Prepared images, changed; which way depends on a sample's keys alone. A box of which too little is left becomes padding.
+
+    Args:
+        batch: of `Batch.images` as read.
+        device: where the result is to be; by default where the batch is. What is drawn, and where boxes go, is computed where the batch is:
+            of such small tensors a device spends more time on being asked than on its work.
+    """
     u = uniform(batch.keys, 7)
     size = batch.images.shape[-1]
     scale = 1 + SCALE * (2 * u[:, 0] - 1)
     shift = u[:, 1:3] * (size * (1 - scale))[:, None]  # pixels; below 0 where the image has become larger than the frame
     flipped = u[:, 3] < 0.5
-    images = recolour(_move(plain(batch).images, scale, shift, flipped), u[:, 4:])
     boxes, labels = _move_boxes(batch.boxes, batch.labels, scale, shift, flipped, size)
-    return Batch(images, boxes, labels, batch.keys)
+    moved = sent(batch._replace(boxes=boxes, labels=labels), device or batch.images.device)
+    scale, shift, flipped, u = (x.to(moved.images.device, non_blocking=True) for x in (scale, shift, flipped, u))
+    return moved._replace(images=recolour(_move(plain(moved).images, scale, shift, flipped), u[:, 4:]))
 
 
 def _move(images: Tensor, scale: Tensor, shift: Tensor, flipped: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal
 
 import torch
@@ -16,6 +18,7 @@ from musgd.device import Device, UnsupportedError, is_captured, open_device
 from musgd.recording import Recording, owned, record
 
 KEPT = 2  # recordings; a training has one shape of batches, and perhaps another
+FACTS = (Tensor.data_ptr, attrgetter("dtype"), attrgetter("requires_grad"))  # of a weight or a buffer, that a recording has baked in
 ATTEMPTS = 3  # failures after which a shape is not tried again
 
 
@@ -48,6 +51,27 @@ class Captured:
     def gradients(self) -> list[Tensor]:
         """One for each trained parameter, of the last replay. The next one overwrites them."""
         return self.recording.outputs[1:]
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether each gradient lies in memory as its parameter does, as autograd wants it."""
+        return all(p.stride() == g.stride() for p, g in zip(self.trained, self.gradients, strict=True))
+
+    def is_watched(self) -> bool:
+        """Whether somebody is to be told where a parameter has got its gradient."""
+        return any(p._post_accumulate_grad_hooks for p in self.trained)
+
+    def hand_over(self) -> None:
+        """Does what autograd does where nobody watches: takes each gradient as it is, or adds it."""
+        kept, added = [], []
+        for p, g in zip(self.trained, self.gradients, strict=True):
+            if p.grad is None:
+                p.grad = g
+            else:
+                kept.append(p.grad)
+                added.append(g)
+        if kept:
+            torch._foreach_add_(kept, added)
 
     def part(self) -> None:
         """Gives parameters whose gradient is still that of the last replay, summed up or set to zero since, one of their own."""
@@ -119,7 +143,9 @@ class CapturedStep:
             self._fall_back(cause)
             return None
         self.replays += 1
-        losses: Tensor = _Step.apply(captured, self, *captured.trained)  # type: ignore[no-untyped-call]
+        straight = captured.alike and not captured.is_watched()
+        asked = [torch.empty(0, device=captured.losses.device, requires_grad=True)] if straight else captured.trained
+        losses: Tensor = _Step.apply(captured, self, straight, *asked)  # type: ignore[no-untyped-call]
         return losses
 
     def release(self) -> None:
@@ -137,16 +163,21 @@ class CapturedStep:
         tensors = [*self._parameters, *self._buffers()]
         return (
             tuple((x.shape, x.dtype, x.device) for x in batch),
-            tuple((x.data_ptr(), x.dtype, x.requires_grad) for x in tensors),
+            *(tuple(map(fact, tensors)) for fact in FACTS),
+            self._is_hooked(),
             tuple(module.training for module in self._modules),
             (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)),
             (torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark, torch.backends.cudnn.allow_tf32),
             (torch.backends.cuda.matmul.allow_tf32, torch.is_grad_enabled(), self.seed),
         )
 
+    def _is_hooked(self) -> bool:
+        """Whether a weight has a hook of its own, which a recording would hold, and which autograd would call once more."""
+        return any(p._backward_hooks for p in self._parameters)
+
     def _buffers(self) -> list[Tensor]:
         """A module moved to another device has other buffers, but the same parameters."""
-        return [getattr(owner, name) for owner, name in self._places]
+        return [owner._buffers[name] for owner, name in self._places]  # type: ignore[misc]  # None is no named buffer
 
     def _find(self, key: Hashable, batch: Sequence[Tensor]) -> Captured:
         if key not in self._kept:
@@ -163,6 +194,8 @@ class CapturedStep:
         self._failures[key] = self._failures.get(key, 0) + 1
         if is_captured():
             raise UnsupportedError("somebody else is capturing this step")
+        if self._is_hooked():
+            raise UnsupportedError("a weight has a hook on its gradient (register_hook)")
         device = batch[0].device
         if device not in self._devices:
             self._devices[device] = self._opens(device)
@@ -210,11 +243,11 @@ class CapturedStep:
 
 
 class _Step(torch.autograd.Function):
-    """Hands the gradients that a replay has computed to autograd, which puts them where it puts all others."""
+    """Puts the gradients that a replay has computed where they belong: `straight`, or by autograd, which tells those who watch."""
 
     @staticmethod
-    def forward(ctx: Any, captured: Captured, step: CapturedStep, *trained: Tensor) -> Tensor:
-        ctx.captured, ctx.step, ctx.replays = captured, step, step.replays
+    def forward(ctx: Any, captured: Captured, step: CapturedStep, straight: bool, *asked: Tensor) -> Tensor:
+        ctx.captured, ctx.step, ctx.straight, ctx.replays = captured, step, straight, step.replays
         return captured.losses.clone()
 
     @staticmethod
@@ -222,8 +255,11 @@ class _Step(torch.autograd.Function):
         captured: Captured = ctx.captured
         if ctx.step.replays != ctx.replays:
             raise CaptureError("another batch was replayed before this one's backward: its gradients are gone")
+        if ctx.straight:
+            captured.hand_over()
+            return None, None, None, None
         # Aliases, which autograd keeps as the gradients themselves: nothing is copied. `part` looks after them.
-        return None, None, *(g.detach() for g in captured.gradients)
+        return None, None, None, *(g.detach() for g in captured.gradients)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from lightning.pytorch.utilities import rank_zero_info
 from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from detector import coco
-from detector.augment import Batch, augment, plain
+from detector.augment import Batch, augment, plain, sent
 from detector.cache import Pixels, decode, fit
 from detector.coco import DataError, OnError, Picture
 
@@ -43,10 +43,11 @@ class Order(Sampler[list[Place]]):
 
     def __iter__(self) -> Iterator[list[Place]]:
         """As many batches as an epoch has, from the next one on."""
-        start = self.seen()
+        start, shuffled = self.seen(), -1
         for number in range(start, start + len(self)):
             epoch, turn = divmod(number, len(self))
-            order = np.random.RandomState((self.seed, epoch)).permutation(self.images)
+            if epoch != shuffled:
+                order, shuffled = np.random.RandomState((self.seed, epoch)).permutation(self.images), epoch
             first = (turn * self.world + self.rank) * self.batch
             yield [(epoch, int(image)) for image in order[first : first + self.batch]]
 
@@ -181,9 +182,11 @@ class CocoData(pl.LightningDataModule):
             if state.get(key, here) != here:
                 raise DataError(f"The checkpoint was made with {key} = {state[key]}, and here it is {here}. Resume with the same.")
 
-    def on_after_batch_transfer(self, batch: Batch, dataloader_idx: int) -> Batch:
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
         """Prepares the images on the device; for training, changes them."""
-        return augment(batch) if self.augment and self.trainer is not None and self.trainer.training else plain(batch)
+        if self.augment and self.trainer is not None and self.trainer.training:
+            return augment(batch, device)
+        return plain(sent(batch, device))
 
     def epoch(self, accumulate: int, limit: float | int | None) -> int:
         """Optimizer steps an epoch.
@@ -225,5 +228,5 @@ class CocoData(pl.LightningDataModule):
             persistent_workers=self.persistent_workers and self.workers > 0,
             multiprocessing_context="fork" if self.workers else None,  # the decoded images are shared, not copied
             generator=torch.Generator().manual_seed(self.seed),  # its own: torch's stays where it is
-            pin_memory=torch.cuda.is_available(),
+            pin_memory=self.workers > 0 and torch.cuda.is_available(),  # without workers, `collate` has put the images there
         )

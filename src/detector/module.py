@@ -83,17 +83,23 @@ class Detector(pl.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch, 0-d."""
+        if batch_idx % self.trainer.accumulate_grad_batches == 0:
+            self.trainer.optimizers[0].zero_grad()
         replayed = self.captured(batch.images, batch.boxes, batch.labels) if self.captured else None
         loss = detection_loss(self.network(batch.images), batch.boxes, batch.labels) if replayed is None else Loss(*replayed.unbind())
         rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])
         self.told = Loss(*(part.detach() for part in loss)), rate
-        self.log("train/loss", self.told[0].total, prog_bar=True, logger=False)  # `Lines` writes the log
-        self.log("train/classes", self.told[0].classes, logger=False)
-        self.log("train/boxes", self.told[0].boxes, logger=False)
-        self.log(
-            "train/lr", torch.tensor(rate), logger=False
-        )  # of the host: as a plain number it would be sent to the device, and waited for
+        # `Lines` writes the log. What callbacks may ask for is put where Lightning's own `log` would bring it, by way of a metric each.
+        total, classes, boxes = self.told[0]
+        self.trainer.callback_metrics.update(
+            {"train/loss": total, "train/classes": classes, "train/boxes": boxes, "train/lr": torch.tensor(rate)}
+        )
+        if self.trainer.progress_bar_callback is not None:
+            self.log("train/loss", total, prog_bar=True, logger=False)
         return loss.total
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Any) -> None:
+        """Nothing: `training_step` has dropped them, so that no replay has to put the last batch's gradients aside first."""
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """The optimizer's step, and the average's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +138,7 @@ def _dataset(pictures: list[Picture], names: list[str]) -> dict[str, Any]:
     return {"info": {}, "images": images, "annotations": annotations, "categories": categories}
 
 
-def _extent(box: Any) -> list[float]:
+def _extent(box: Iterable[float]) -> list[float]:
     """Corner, width, height, of corners."""
-    x1, y1, x2, y2 = np.asarray(box, np.float64).tolist()
+    x1, y1, x2, y2 = box
     return [x1, y1, x2 - x1, y2 - y1]

@@ -13,7 +13,9 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from lightning.pytorch.plugins.io import CheckpointIO
 
+from detector.checkpoints import Checkpoints
 from detector.coco import DataError
 from detector.data import CocoData
 from detector.lines import Lines
@@ -58,8 +60,12 @@ class Command(LightningCLI):
             self.config = self.parser.parse_object({self.config["subcommand"]: {"model": self._asked}}, self.config)
 
     def instantiate_trainer(self, **options: Any) -> Trainer:
-        """The Trainer, with a CSV and a TensorBoard log where none is asked for."""
+        """The Trainer, with a CSV and a TensorBoard log where none is asked for, and checkpoints that are written in the background."""
         config = self._get(self.config_init, "trainer")
+        given = config.get("plugins") or []
+        plugins = given if isinstance(given, list) else [given]
+        if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
+            options["plugins"] = [*plugins, Checkpoints()]
         if config.get("logger") in (None, True):
             table = CSVLogger(config["default_root_dir"], "detector")
             board = TensorBoardLogger(config["default_root_dir"], "detector", version=table.version)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from detector.augment import HUE, SATURATION, VALUE, Batch, augment, plain, recolour
+from detector.augment import HUE, SATURATION, VALUE, Batch, augment, plain, recolour, sent
 
 SIDE = 64
 
@@ -60,6 +60,18 @@ def test_a_sample_is_changed_by_its_keys_alone() -> None:
         keys[:, column] += 1
         other = augment(whole._replace(keys=keys))
         assert all(not torch.equal(one, another) for one, another in zip(other.images, after.images, strict=True))
+
+
+@pytest.mark.cuda
+def test_it_has_the_same_bits_wherever_the_batch_comes_from() -> None:
+    """What is drawn, and the boxes, are computed on the host or on the device; images on the device."""
+    whole = batch(64)
+    device = torch.device("cuda")
+    from_host, there = augment(whole, device), augment(sent(whole, device))
+    assert all(torch.equal(one, other) and one.is_cuda and other.is_cuda for one, other in zip(from_host, there, strict=True))
+    other = augment(whole._replace(keys=whole.keys + 1), device)
+    assert not torch.equal(other.images, there.images)
+    assert not torch.equal(other.boxes, there.boxes)
 
 
 def test_what_is_left_is_inside_and_what_is_not_becomes_padding() -> None:

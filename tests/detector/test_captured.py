@@ -114,6 +114,73 @@ def test_gradients_are_summed_up_over_replays(device: StandIn) -> None:
     assert twins.step.replays == 7
 
 
+class Turned(nn.Module):
+    """A weight whose gradient comes out transposed, which autograd puts right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5, 192))
+
+    def losses(self, images: Tensor, labels: Tensor) -> Tensor:
+        loss = F.cross_entropy(images.flatten(1) @ self.weight.t().contiguous(), labels)
+        return torch.stack([loss, loss.detach(), loss.detach()])
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_gradient_lies_in_memory_as_autograd_has_it(device: StandIn, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And does not where the difference is overlooked."""
+    if not exact:
+        monkeypatch.setattr(Captured, "alike", True)
+    net = Turned()
+    step = CapturedStep(net, net.losses, opens=lambda _: device)
+    images, labels = torch.randn(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
+    for _ in range(3):
+        net.weight.grad = None
+        losses = step(images, labels)
+        (net.losses(images, labels) if losses is None else losses)[0].backward()  # type: ignore[no-untyped-call]
+    assert net.weight.grad is not None
+    assert step.replays == 2
+    assert (net.weight.grad.stride() == net.weight.stride()) is exact
+
+
+def test_who_watches_a_gradient_is_told_and_may_change_it(device: StandIn) -> None:
+    twins, told = Twins(device), [0, 0]
+    twins.train(0, 1)
+    for i, net in enumerate((twins.eager, twins.replayed)):
+
+        def seen(parameter: Tensor, i: int = i) -> None:
+            told[i] += 1
+            assert parameter.grad is not None
+            parameter.grad.mul_(2)
+
+        net.body[0].bias.register_post_accumulate_grad_hook(seen)  # type: ignore[operator]
+    twins.train(2, 3, 4)
+    assert told == [3, 3]
+    assert (twins.step.recordings, twins.step.replays) == (1, 4)
+
+
+def test_a_hook_on_a_gradient_is_called_once_a_batch(device: StandIn) -> None:
+    """A recording would hold it, and autograd call it again: such a step is not recorded, until the hook is gone."""
+    twins, told = Twins(device), [0, 0]
+    twins.train(0, 1)
+    hooks = []
+    for i, net in enumerate((twins.eager, twins.replayed)):
+
+        def seen(gradient: Tensor, i: int = i) -> Tensor:
+            told[i] += 1
+            return gradient * 2
+
+        hooks.append(net.body[4].bias.register_hook(seen))  # type: ignore[operator]
+    with pytest.warns(CaptureWarning, match="a weight has a hook on its gradient"):
+        twins.train(2, 3, 4)
+    assert told == [3, 3]
+    assert (twins.step.recordings, twins.step.replays, twins.step.fallbacks) == (1, 1, 2)
+    for hook in hooks:
+        hook.remove()
+    twins.train(5, 6)
+    assert (twins.step.recordings, twins.step.replays) == (1, 3)
+
+
 @pytest.mark.parametrize("to_none", [True, False])
 def test_gradients_may_be_set_to_zero_or_to_none(device: StandIn, to_none: bool) -> None:
     twins = Twins(device)

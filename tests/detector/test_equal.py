@@ -57,7 +57,10 @@ def test_how_data_is_loaded_moves_no_bit(larger: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_fit_goes_on_as_if_it_had_not_been(folder: Path, tmp_path: Path) -> None:
-    """Killed in mid-epoch, after 5 of 8 batches of the second, and resumed: weights, average, momenta, schedule, progress, curves."""
+    """Killed in mid-epoch, after 5 of 8 batches of the second, and resumed: weights, average, momenta, schedule, progress, curves.
+
+    It is saved after each batch, and up to two of these checkpoints are on their way to the file when the process goes away.
+    """
     small = ("--model.width", WIDTH, "--data.batch", 2, "--last.every_n_train_steps", 1, "--data.workers", 1)
     whole = fit(folder, tmp_path / "whole", *small)
     assert whole.returncode == 0, whole.stderr
@@ -65,7 +68,9 @@ def test_a_killed_fit_goes_on_as_if_it_had_not_been(folder: Path, tmp_path: Path
     killed = fit(folder, tmp_path / "parts", *small, "--trainer.callbacks+", kill)
     assert killed.returncode == -9
     last = torch.load(checkpoint(tmp_path / "parts", "last"), map_location="cpu", weights_only=False)
-    assert (last["global_step"], last["epoch"]) == (13, 1)
+    done = last["global_step"]
+    assert done in (11, 12, 13)
+    assert last["epoch"] == 1
     resumed = fit(folder, tmp_path / "parts", *small, "--ckpt_path", checkpoint(tmp_path / "parts", "last"))
     assert resumed.returncode == 0, resumed.stderr
     ends = [checkpoint(tmp_path / "whole", "last"), checkpoint(tmp_path / "parts", "last", version=1)]
@@ -75,8 +80,8 @@ def test_a_killed_fit_goes_on_as_if_it_had_not_been(folder: Path, tmp_path: Path
         assert alike(one[part], other[part]), part
     assert not alike(one["state_dict"], last["state_dict"])
     assert not alike(one["optimizer_states"], last["optimizer_states"])
-    assert logged(tmp_path / "parts", "train/loss", version=1) == logged(tmp_path / "whole", "train/loss")[13:]
-    assert logged(tmp_path / "parts", "train/loss") == logged(tmp_path / "whole", "train/loss")[:13]  # up to the last checkpoint
+    assert logged(tmp_path / "parts", "train/loss", version=1) == logged(tmp_path / "whole", "train/loss")[done:]
+    assert logged(tmp_path / "parts", "train/loss") == logged(tmp_path / "whole", "train/loss")[:13]  # up to the last one asked for
     assert logged(tmp_path / "parts", "val/mAP", version=1) == logged(tmp_path / "whole", "val/mAP")[1:]
     other_data = fit(folder, tmp_path / "parts", *small, "--data.seed", 1, "--ckpt_path", checkpoint(tmp_path / "parts", "last"))
     assert other_data.returncode == 2
