@@ -49,7 +49,9 @@ def curves(table: Path, picture: Path) -> None:
     from matplotlib.figure import Figure
 
     series = read(table)
-    figure = Figure(figsize=(4 * max(1, len(series)), 3), layout="constrained")
+    width, height = 4 * max(1, len(series)), 3  # inches, as the margins; a layout by what the texts take costs twice the time
+    figure = Figure(figsize=(width, height))
+    figure.subplots_adjust(left=0.6 / width, right=1 - 0.2 / width, bottom=0.5 / height, top=1 - 0.4 / height, wspace=0.25)
     FigureCanvasAgg(figure)
     for i, (name, points) in enumerate(series.items(), 1):
         axes = figure.add_subplot(1, len(series), i, title=name, xlabel="step")
