@@ -33,8 +33,8 @@ def mutate(means: Means, asked: mutants.Asked) -> Mutation:
     result = mutants.mutate(means, asked)
     if means.config.file.is_file():
         since = git.run(means.config.root, "rev-parse", f"{asked.since}^{{commit}}").decode().strip() if asked.since else None
-        whole = not asked.operators and not asked.tests
-        mutated.put_on_record(means.config, before, result, asked.paths, since, whole=whole)
+        whole, every = not asked.operators, not asked.tests
+        mutated.put_on_record(means.config, before, result, asked.paths, since, whole=whole, every=every)
     return result
 
 

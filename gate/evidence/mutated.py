@@ -11,7 +11,9 @@ from gate.mutation.mutant import Status
 from gate.mutation.result import Result
 
 
-def put_on_record(config: Config, before: Snapshot, result: Result, paths: tuple[str, ...], since: str | None, *, whole: bool) -> None:
+def put_on_record(
+    config: Config, before: Snapshot, result: Result, paths: tuple[str, ...], since: str | None, *, whole: bool, every: bool = True
+) -> None:
     """Leaves a record of mutants that were judged.
 
     Args:
@@ -21,6 +23,7 @@ def put_on_record(config: Config, before: Snapshot, result: Result, paths: tuple
         paths: the files and folders that were named; empty for all sources.
         since: the full id of the commit since which changed lines were looked at; None for all lines.
         whole: whether every operator was asked; of some alone, or of a sample, a record says nothing for sure.
+        every: whether every test might be asked. What some have noticed all would; what some have not, others may.
 
     Raises:
         StaleEvidence: something that was read was written meanwhile; there is no record.
@@ -37,7 +40,10 @@ def put_on_record(config: Config, before: Snapshot, result: Result, paths: tuple
         patterns=[f"{folder}/*.py" if folder != "." else "*.py" for folder in folders] if since is None else (),
         packages=packages.imported(config.root, result.files),
     )
-    found = "failed" if result.survivors else "passed" if sure else "inconclusive"
+    if result.survivors:
+        found = "failed" if every else "inconclusive"
+    else:
+        found = "passed" if sure else "inconclusive"
     finding = Finding(
         "mutation", result.hardware, result.torch, found, result.counts, since=since,
         environment={"torch": result.torch, "python": result.python},
