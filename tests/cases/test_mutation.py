@@ -94,9 +94,9 @@ def test_a_baseline_that_is_red_blind_or_idle_is_no_success(tmp_path: Path, test
 def test_stale_bytecode_does_not_hide_a_mutant(tmp_path: Path) -> None:
     """A cache of the unmutated code with the mutant's size and time, where every import would take it."""
     tiny = Tiny.new(tmp_path / "project")
-    subprocess.run(
-        ["python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "src", "tests"], cwd=tiny.folder, check=True
-    )
+    compiling = ["python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "src", "tests"]
+    beside = {key: value for key, value in os.environ.items() if key not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")}
+    subprocess.run(compiling, cwd=tiny.folder, check=True, env=beside)
     assert list(tiny.folder.glob("src/__pycache__/*.pyc"))
     found = tiny.mutate("--jobs", "1", "--operator", "comparison-edge")
     assert found.statuses(operator="comparison-edge", after="return len(self.prices) > self.limit") == ["killed"]

@@ -26,8 +26,8 @@ def main(command: list[str]) -> int:
     """Runs the command; its exit code, 128 + number for a signal."""
     if platform.system() == "Linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):  # not SIG_IGN, which the command and all below it would inherit
+        signal.signal(number, lambda *_: None)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     threading.Thread(target=_watch, args=(process.pid,), daemon=True).start()
     code = _wait(process.pid)

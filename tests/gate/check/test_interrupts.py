@@ -44,6 +44,21 @@ def test_more():
 """,
 }
 
+# waits for ever where interrupts are ignored, which processes inherit
+INTERRUPTS = """
+
+def test_interrupt():
+    import signal, subprocess, sys
+    waits = "import time; print(1, flush=True); time.sleep(300)"
+    with subprocess.Popen([sys.executable, "-S", "-c", waits], stdout=subprocess.PIPE) as child:
+        assert child.stdout.read(1) == b"1"
+        child.send_signal(signal.SIGINT)
+        try:
+            assert child.wait(20) != 0
+        finally:
+            child.kill()
+"""
+
 
 def digest(folder: Path) -> str:
     """Of names and contents of everything in the work tree but `.gate` and git's own."""
@@ -85,6 +100,12 @@ def gone(token: str) -> bool:
 
 def selected(document: Mapping[str, Any]) -> tuple[Any, ...]:
     return document["verdict"], document["selected"], document["passed"]
+
+
+def test_a_test_may_interrupt_what_it_starts(tmp_path: Path) -> None:
+    toy = Toy.new(tmp_path / "toy", {"pyproject.toml": "[tool.gate]\n", "test_it.py": INTERRUPTS})
+    found = toy.check(everything=True)
+    assert found.having("passed") == ["test_it.py::test_interrupt"], found.outcomes
 
 
 @pytest.mark.slow
