@@ -33,8 +33,7 @@ def mutate(means: Means, asked: mutants.Asked) -> Mutation:
     result = mutants.mutate(means, asked)
     if means.config.file.is_file():
         since = git.run(means.config.root, "rev-parse", f"{asked.since}^{{commit}}").decode().strip() if asked.since else None
-        whole, every = not asked.operators, not asked.tests
-        mutated.put_on_record(means.config, before, result, asked.paths, since, whole=whole, every=every)
+        mutated.put_on_record(means.config, before, result, asked.paths, since, whole=not asked.operators, tests=asked.tests)
     return result
 
 

@@ -12,7 +12,7 @@ from gate.mutation.result import Result
 
 
 def put_on_record(
-    config: Config, before: Snapshot, result: Result, paths: tuple[str, ...], since: str | None, *, whole: bool, every: bool = True
+    config: Config, before: Snapshot, result: Result, paths: tuple[str, ...], since: str | None, *, whole: bool, tests: tuple[str, ...] = ()
 ) -> None:
     """Leaves a record of mutants that were judged.
 
@@ -23,7 +23,7 @@ def put_on_record(
         paths: the files and folders that were named; empty for all sources.
         since: the full id of the commit since which changed lines were looked at; None for all lines.
         whole: whether every operator was asked; of some alone, or of a sample, a record says nothing for sure.
-        every: whether every test might be asked. What some have noticed all would; what some have not, others may.
+        tests: where they were looked for, if not everywhere. What some have noticed all would; what some have not, others may.
 
     Raises:
         StaleEvidence: something that was read was written meanwhile; there is no record.
@@ -41,13 +41,18 @@ def put_on_record(
         packages=packages.imported(config.root, result.files),
     )
     if result.survivors:
-        found = "failed" if every else "inconclusive"
+        found = "inconclusive" if tests else "failed"
     else:
         found = "passed" if sure else "inconclusive"
     finding = Finding(
         "mutation", result.hardware, result.torch, found, result.counts, since=since,
         environment={"torch": result.torch, "python": result.python},
-        details={"paths": sorted(path.rstrip("/") for path in paths), "killed": _killed(result), "asked": list(result.witnesses.named)},
+        details={
+            "paths": sorted(path.rstrip("/") for path in paths),
+            "killed": _killed(result),
+            "asked": list(result.witnesses.named),
+            "tests": sorted(tests),
+        },
     )  # fmt: skip
     leave(config, before, finding, reading)
 

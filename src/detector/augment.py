@@ -39,8 +39,8 @@ def plain(batch: Batch) -> Batch:
 
 
 def sent(batch: Batch, device: torch.device) -> Batch:
-    """The batch on a device."""
-    return Batch(*(part.to(device, non_blocking=True) for part in batch))
+    """The batch on a device; nothing waits where that is CUDA, which has copied small things by then and knows pinned memory."""
+    return Batch(*(part.to(device, non_blocking=device.type == "cuda") for part in batch))
 
 
 def augment(batch: Batch, device: torch.device | None = None) -> Batch:
@@ -58,7 +58,8 @@ def augment(batch: Batch, device: torch.device | None = None) -> Batch:
     flipped = u[:, 3] < 0.5
     boxes, labels = _move_boxes(batch.boxes, batch.labels, scale, shift, flipped, size)
     moved = sent(batch._replace(boxes=boxes, labels=labels), device or batch.images.device)
-    scale, shift, flipped, u = (x.to(moved.images.device, non_blocking=True) for x in (scale, shift, flipped, u))
+    there = moved.images.device
+    scale, shift, flipped, u = (x.to(there, non_blocking=there.type == "cuda") for x in (scale, shift, flipped, u))
     return moved._replace(images=recolour(_move(plain(moved).images, scale, shift, flipped), u[:, 4:]))
 
 

@@ -66,7 +66,7 @@ class Captured:
         kept, added = [], []
         for p, g in zip(self.trained, self.gradients, strict=True):
             if p.grad is None:
-                p.grad = g
+                p.grad = g.detach()  # an alias: who gives a gradient other memory does not take it from the recording
             else:
                 kept.append(p.grad)
                 added.append(g)
@@ -127,6 +127,8 @@ class CapturedStep:
     def __call__(self, *batch: Tensor) -> Tensor | None:
         """The losses (K,) of a batch, of which the first is to be back-propagated, with `seed`; None: do it eagerly.
 
+        By `backward()`, once: the weights are not in its graph, so that `torch.autograd.grad` finds none of them.
+
         Raises:
             CaptureError: it should have been replayed and cannot be, and that is an error.
         """
@@ -136,7 +138,8 @@ class CapturedStep:
             return None
         try:
             captured = self._find(key, batch)
-            captured.part()
+            for kept in self._kept.values():  # they share their memory
+                kept.part()
             captured.recording.replay(batch)
         except Exception as cause:
             self._drop(key)
@@ -248,6 +251,7 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, captured: Captured, step: CapturedStep, straight: bool, *asked: Tensor) -> Tensor:
         ctx.captured, ctx.step, ctx.straight, ctx.replays = captured, step, straight, step.replays
+        ctx.is_spent = False
         return captured.losses.clone()
 
     @staticmethod
@@ -255,6 +259,9 @@ class _Step(torch.autograd.Function):
         captured: Captured = ctx.captured
         if ctx.step.replays != ctx.replays:
             raise CaptureError("another batch was replayed before this one's backward: its gradients are gone")
+        if ctx.is_spent:
+            raise CaptureError("this batch's gradients have been taken already: a recorded batch has one backward")
+        ctx.is_spent = True
         if ctx.straight:
             captured.hand_over()
             return None, None, None, None

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import copy
+import sys
+import warnings
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.fabric.utilities.cloud_io import get_filesystem
 from torch import Tensor
 
 MOST = 2  # on the way to their files: the best one and the last one
 
 
 class Checkpoints(TorchCheckpointIO):
-    """Lightning's own files, each there as a whole or not at all, but written in the background, one after the other.
+    """Lightning's own files, but where one takes the place of an older one it is written in the background, one after the other.
 
-    A file that cannot be written is an error of the next one, or of the end of the fit. Whoever loads or removes one waits for all.
+    A new name is written at once: Lightning links to it, or counts names, without asking. A file that cannot be written is an error of
+    the next one, or of the end of the fit, which waits for all, as does whoever loads or removes one here; outside of a fit nothing does.
     """
 
     def __init__(self) -> None:
@@ -28,6 +32,10 @@ class Checkpoints(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
         """Keeps a copy of all that is in the checkpoint, and has it written. Raises what an earlier one could not be written for."""
+        if not get_filesystem(path).exists(str(path)):
+            self._wait()
+            super().save_checkpoint(checkpoint, path, storage_options)
+            return
         self._wait(MOST - 1)
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "checkpoints")
@@ -44,15 +52,21 @@ class Checkpoints(TorchCheckpointIO):
         super().remove_checkpoint(path)
 
     def teardown(self) -> None:
-        """Waits for what is under way."""
+        """Waits for what is under way. Where the fit has failed, what could not be written is a warning beside that."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.shutdown()
-        self._wait()
+        if sys.exc_info()[0] is None:
+            self._wait()
+            return
+        while self._under_way:
+            if error := self._under_way.popleft().exception():
+                warnings.warn(f"a checkpoint could not be written: {error}", stacklevel=2)
 
     def _wait(self, left: int = 0) -> None:
         """Until no more than so many are under way. Raises what one of those that have ended has failed with."""
         while len(self._under_way) > left or (self._under_way and self._under_way[0].done()):
+            wait([self._under_way[0]])  # an interrupt here loses nothing
             self._under_way.popleft().result()
 
 

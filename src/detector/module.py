@@ -83,8 +83,11 @@ class Detector(pl.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch, 0-d."""
-        if batch_idx % self.trainer.accumulate_grad_batches == 0:
+        several = self.trainer.accumulate_grad_batches  # which a callback may change from epoch to epoch
+        if batch_idx % several == 0:
             self.trainer.optimizers[0].zero_grad()
+        if self.captured:
+            self.captured.seed = 1 / several
         replayed = self.captured(batch.images, batch.boxes, batch.labels) if self.captured else None
         loss = detection_loss(self.network(batch.images), batch.boxes, batch.labels) if replayed is None else Loss(*replayed.unbind())
         rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])

@@ -330,6 +330,28 @@ def test_a_backward_that_comes_too_late_is_an_error(device: StandIn) -> None:
         first[0].backward()  # type: ignore[no-untyped-call]
 
 
+def test_a_second_backward_is_an_error(device: StandIn) -> None:
+    """It would add the gradients to themselves."""
+    twins = Twins(device)
+    twins.train(0, 1)
+    losses = twins.step(torch.randn(4, 3, 8, 8), torch.zeros(4, dtype=torch.long))
+    assert losses is not None
+    losses[0].backward(retain_graph=True)  # type: ignore[no-untyped-call]
+    with pytest.raises(CaptureError, match="taken already"):
+        losses[0].backward()  # type: ignore[no-untyped-call]
+
+
+def test_a_gradient_is_an_alias_of_the_recordings_own_and_not_that_itself(device: StandIn) -> None:
+    """So that one that is given other memory leaves the recording what it writes to."""
+    twins = Twins(device)
+    twins.train(0)
+    twins.backward(1)
+    (captured,) = twins.step._kept.values()
+    pairs = [(p.grad, g) for p, g in zip(captured.trained, captured.gradients, strict=True)]
+    assert len(pairs) == 6
+    assert all(a is not None and a is not b and a.data_ptr() == b.data_ptr() for a, b in pairs)
+
+
 def test_a_cpu_cannot_record_and_says_so() -> None:
     net = Net()
     step = CapturedStep(net, net.losses)

@@ -122,24 +122,24 @@ def mutants(*statuses: Status, **facts: Any) -> Mutation:
 
 
 @pytest.mark.parametrize(
-    ("found", "whole", "every", "result"),
+    ("found", "whole", "tests", "result"),
     [
-        (mutants(Status.KILLED, Status.KILLED), True, True, "passed"),
-        (mutants(Status.KILLED, Status.SURVIVED), True, True, "failed"),
-        (mutants(Status.KILLED, sampled=9), True, True, "inconclusive"),
-        (mutants(Status.KILLED), False, True, "inconclusive"),
-        (mutants(Status.KILLED), True, False, "passed"),
-        (mutants(Status.KILLED, Status.SURVIVED), True, False, "inconclusive"),
+        (mutants(Status.KILLED, Status.KILLED), True, (), "passed"),
+        (mutants(Status.KILLED, Status.SURVIVED), True, (), "failed"),
+        (mutants(Status.KILLED, sampled=9), True, (), "inconclusive"),
+        (mutants(Status.KILLED), False, (), "inconclusive"),
+        (mutants(Status.KILLED), True, ("tests/test_replay.py",), "passed"),
+        (mutants(Status.KILLED, Status.SURVIVED), True, ("tests/test_replay.py",), "inconclusive"),
     ],
     ids=["killed", "survived", "a sample", "some operators", "killed by some tests", "survived some tests"],
 )
-def test_a_record_of_mutants_says_what_was_planted(toy: Toy, found: Mutation, whole: bool, every: bool, result: str) -> None:
+def test_a_record_of_mutants_says_what_was_planted(toy: Toy, found: Mutation, whole: bool, tests: tuple[str, ...], result: str) -> None:
     """And who noticed which function's; a sample leaves the rest unknown, and what some tests have not noticed others may."""
-    mutated.put_on_record(toy.config, Snapshot.take(toy.config), found, ("src/",), None, whole=whole, every=every)
+    mutated.put_on_record(toy.config, Snapshot.take(toy.config), found, ("src/",), None, whole=whole, tests=tests)
     predicate = only(toy)
     assert (predicate["result"], predicate["counts"]) == (result, found.counts)
     killed, asked = {"src/update.py::update": ["tests/test_replay.py::test_it[a]"]}, ["tests/test_replay.py::test_it[b]"]
-    assert predicate["details"] == {"killed": killed, "paths": ["src"], "asked": asked}
+    assert predicate["details"] == {"killed": killed, "paths": ["src"], "asked": asked, "tests": list(tests)}
 
 
 def test_no_mutant_that_was_judged_is_no_record(toy: Toy) -> None:
