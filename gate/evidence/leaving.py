@@ -34,7 +34,7 @@ class Finding:
         environment: what it ran in.
         details: for `tests` {"passed": {FILE: [NAME in it, ...]}, "skipped": {ID: reason}, "cuda": {"passed": N, "skipped": N}}, for
             `mutation` {"killed": {"FILE::FUNCTION": [ID of a test that killed a mutant of it, ...]}, "paths": [PATH, ...], "asked": [ID of
-            a test that was asked of every mutant it runs, ...]}; for others what it likes.
+            a test that was asked of every mutant it runs, ...], "tests": [PATH of --tests, ...]}; for others what it likes.
     """
 
     check: str

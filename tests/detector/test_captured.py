@@ -330,6 +330,20 @@ def test_a_backward_that_comes_too_late_is_an_error(device: StandIn) -> None:
         first[0].backward()  # type: ignore[no-untyped-call]
 
 
+def test_gradients_of_another_recording_are_put_aside_too(device: StandIn) -> None:
+    """Recordings of a device share its memory: what one has handed over, another one's replay may overwrite."""
+    twins = Twins(device)
+    twins.train(0, 1)
+    twins.train(2, 3, size=2)
+    twins.backward(4, size=2)
+    theirs = {g.data_ptr() for kept in twins.step._kept.values() for g in kept.gradients}
+    grads = [p.grad for p in twins.replayed.body.parameters()]
+    assert all(g is not None and g.data_ptr() in theirs for g in grads)
+    assert twins.step(torch.randn(4, 3, 8, 8), torch.zeros(4, dtype=torch.long)) is not None
+    grads = [p.grad for p in twins.replayed.body.parameters()]
+    assert all(g is not None and g.data_ptr() not in theirs for g in grads)
+
+
 def test_a_second_backward_is_an_error(device: StandIn) -> None:
     """It would add the gradients to themselves."""
     twins = Twins(device)
