@@ -16,7 +16,6 @@ from detector.coco import UNREADABLE, Fault, Picture, corrupt
 GREY = 128  # beside an image that is no square
 MIB = 1 << 20
 THREADS = 16
-CHUNK = 64  # images that are decoded before they are put away
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -62,24 +61,25 @@ def decode(pictures: list[Picture], side: int, limit: int | None, folder: Path |
     pixels = _room((len(pictures), 3, side, side), limit, folder)
     good: list[Picture] = []
     faults: list[Fault] = []
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as several:  # Pillow lets others run while it decodes
-        for start in range(0, len(pictures), CHUNK):
-            chunk = pictures[start : start + CHUNK]
-            for picture, found in zip(chunk, several.map(lambda picture: _read(picture, side), chunk), strict=True):
-                if isinstance(found, Exception):
-                    faults.append(corrupt(picture.file, picture.id, found))
-                else:
-                    pixels[len(good)] = found
-                    good.append(picture)
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as several:  # Pillow and numpy let others run while they work
+        for i, (picture, error) in enumerate(zip(pictures, several.map(_read, pictures, pixels), strict=True)):
+            if error:
+                faults.append(corrupt(picture.file, picture.id, error))
+                continue
+            if len(good) < i:  # close the gaps that faults have left
+                pixels[len(good)] = pixels[i]
+            good.append(picture)
     return good, pixels[: len(good)], faults
 
 
-def _read(picture: Picture, side: int) -> Pixels | Exception:
+def _read(picture: Picture, place: Pixels) -> Exception | None:
+    """Decodes into a place (3, side, side); what went wrong."""
     try:
         with Image.open(picture.file) as image:
-            return square(image, side)
+            place[:] = square(image, place.shape[-1])
     except UNREADABLE as error:
         return error
+    return None
 
 
 def _room(shape: tuple[int, ...], limit: int | None, folder: Path | None) -> Pixels:

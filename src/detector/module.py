@@ -144,8 +144,7 @@ class Detector(pl.LightningModule):
         told = step_activity(self.device.type, trainer.scaler is not None, trainer.accumulate_grad_batches, trainer.world_size)
         rank_zero_info(f"capture_step: {told if self.hparams['capture_step'] else 'off'}")
         if self.hparams["capture_step"] and self._possible() and trainer.scaler is None and trainer.world_size == 1:
-            seed = 1 / trainer.accumulate_grad_batches
-            self.captured = CapturedStep(self.network, self._losses, seed, self.hparams["on_fallback"])
+            self.captured = CapturedStep(self.network, self._losses, on_fallback=self.hparams["on_fallback"])
             self._counted = (self.captured,)
 
     def replay_status(self) -> tuple[CapturedStep, ...]:

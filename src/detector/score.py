@@ -97,18 +97,16 @@ def average_precision(pictures: list[Picture], names: list[str], results: dict[i
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
-    rows = [
-        {"image_id": key, "category_id": one.label, "bbox": _extent(one.box), "score": one.score}
-        for key, several in results.items()
-        for one in several
-    ]
+    rows = [_annotation(key, one.label, one.box, False) | {"score": one.score} for key, several in results.items() for one in several]
     if not rows:
         return {"mAP": 0.0, "mAP50": 0.0}
     with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
-        truth = COCO()
+        truth, told = COCO(), COCO()
         truth.dataset = _dataset(pictures, names)
+        told.dataset = {**truth.dataset, "annotations": _numbered(rows)}  # as its own `loadRes`, which draws each box's outline as well
         truth.createIndex()
-        judge = COCOeval(truth, truth.loadRes(rows), "bbox")
+        told.createIndex()
+        judge = COCOeval(truth, told, "bbox")
         judge.params.areaRng, judge.params.areaRngLbl = (
             judge.params.areaRng[:1],
             judge.params.areaRngLbl[:1],
@@ -121,21 +119,25 @@ def average_precision(pictures: list[Picture], names: list[str], results: dict[i
 
 def _dataset(pictures: list[Picture], names: list[str]) -> dict[str, Any]:
     """The truth as COCO has it; a category's id is its label."""
-    annotations: list[dict[str, Any]] = []
-    for picture in pictures:
-        for box, label, crowd in zip(picture.boxes, picture.labels, picture.crowds, strict=True):
-            extent = _extent(box.tolist())
-            entry = {
-                "image_id": picture.id,
-                "category_id": int(label),
-                "bbox": extent,
-                "area": extent[2] * extent[3],
-                "iscrowd": int(crowd),
-            }
-            annotations.append({**entry, "id": len(annotations) + 1})
+    annotations = [
+        _annotation(picture.id, int(label), box.tolist(), bool(crowd))
+        for picture in pictures
+        for box, label, crowd in zip(picture.boxes, picture.labels, picture.crowds, strict=True)
+    ]
     images = [{"id": picture.id, "width": picture.size[0], "height": picture.size[1]} for picture in pictures]
     categories = [{"id": i, "name": name} for i, name in enumerate(names)]
-    return {"info": {}, "images": images, "annotations": annotations, "categories": categories}
+    return {"info": {}, "images": images, "annotations": _numbered(annotations), "categories": categories}
+
+
+def _annotation(image: int, label: int, box: Iterable[float], crowd: bool) -> dict[str, Any]:
+    """A box, given by its corners, as COCO has it."""
+    extent = _extent(box)
+    return {"image_id": image, "category_id": label, "bbox": extent, "area": extent[2] * extent[3], "iscrowd": int(crowd)}
+
+
+def _numbered(annotations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With ids, from 1 on: pycocotools takes 0 for none."""
+    return [{**entry, "id": number} for number, entry in enumerate(annotations, 1)]
 
 
 def _extent(box: Iterable[float]) -> list[float]:

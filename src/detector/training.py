@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
 
+from lightning.fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.plugins.environments.lsf import LSFEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -32,8 +39,17 @@ DEFAULTS = {
 }
 
 
+SERVED = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment)  # who may have started a fit of one device, and wants to be known
+
+
 class Command(LightningCLI):
     """Links what the module must know of the data, and adds checkpoints, logs and curves."""
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """Those that there is something for; a parser of each is made at every start."""
+        several = LightningCLI.subcommands()
+        return {name: several[name] for name in ("fit", "validate")}
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """The best checkpoint by mAP, and the last one."""
@@ -65,7 +81,11 @@ class Command(LightningCLI):
         given = config.get("plugins") or []
         plugins = given if isinstance(given, list) else [given]
         if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
-            options["plugins"] = [*plugins, Checkpoints()]
+            plugins = [*plugins, Checkpoints()]
+        alone = str(config["devices"]) == "1" and config["num_nodes"] == 1
+        if alone and not any(isinstance(plugin, ClusterEnvironment) for plugin in plugins) and not any(one.detect() for one in SERVED):
+            plugins = [*plugins, LightningEnvironment()]  # else Lightning imports and starts MPI, where it is installed, to ask for ranks
+        options["plugins"] = plugins
         if config.get("logger") in (None, True):
             table = CSVLogger(config["default_root_dir"], "detector")
             board = TensorBoardLogger(config["default_root_dir"], "detector", version=table.version)
@@ -84,13 +104,27 @@ def run(arguments: list[str], callbacks: Sequence[Callback] = ()) -> Command:
         DataError: what is wrong with the data, or with an option.
     """
     try:
-        return Command(
-            Detector,
-            CocoData,
-            args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
-            seed_everything_default=0,
-            trainer_defaults={**DEFAULTS, "callbacks": [Lines(), Curves(), *callbacks]},
-            save_config_kwargs={"overwrite": True},
-        )
+        with frozen():
+            return Command(
+                Detector,
+                CocoData,
+                args=None if arguments == sys.argv[1:] else arguments,  # it warns of what it is given twice
+                seed_everything_default=0,
+                trainer_defaults={**DEFAULTS, "callbacks": [Lines(), Curves(), *callbacks]},
+                save_config_kwargs={"overwrite": True},
+            )
     except MisconfigurationException as error:
         raise DataError(str(error)) from error
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """Leaves what is there already out of garbage collection: hundreds of thousands of objects of imported modules, each time."""
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

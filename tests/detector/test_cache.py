@@ -53,6 +53,20 @@ def test_an_image_is_decoded_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert sorted(opened) == sorted(picture.file for picture in several)
 
 
+def test_what_cannot_be_decoded_leaves_no_gap(tmp_path: Path) -> None:
+    """Two of six, the first among them: the others come one after the other, each in its own place."""
+    root = coco_folder(tmp_path, train=6, val=1)
+    several = pictures(root)
+    whole = decode(several, 64, None)[1].copy()
+    for bad in (0, 3):
+        several[bad].file.write_bytes(b"nothing")
+    good, pixels, faults = decode(several, 64, None)
+    assert [picture.id for picture in good] == [several[i].id for i in (1, 2, 4, 5)]
+    assert np.array_equal(pixels, whole[[1, 2, 4, 5]])
+    assert not np.array_equal(pixels, whole[:4])
+    assert [fault.kind for fault in faults] == ["corrupt image"] * 2
+
+
 @pytest.mark.parametrize(
     ("size", "place"), [((100, 50), (0.64, 0, 16)), ((50, 100), (0.64, 16, 0)), ((64, 64), (1, 0, 0)), ((16, 8), (4, 0, 16))]
 )
