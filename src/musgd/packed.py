@@ -96,13 +96,14 @@ class Packed:
 
     def blank(self) -> list[Tensor]:
         """See `Preparation`."""
-        return [torch.zeros(self.tables.sizes[1], dtype=torch.bfloat16, device=self.inputs.W[0].device)]
+        return [torch.zeros(sum(self.tables.parts), dtype=torch.bfloat16, device=self.inputs.W[0].device)]
 
     def advance(self, c: Live) -> tuple[list[Tensor], list[Tensor]]:
         """See `Preparation`."""
         t, form, W = self.tables, self.form, self.inputs.W
         updates = torch.empty(t.sizes[0], dtype=W[0].dtype, device=W[0].device) if self.flat is None else self.flat
-        u = torch.empty(t.sizes[1], dtype=torch.bfloat16, device=W[0].device)
+        # With all that orthogonalising takes behind it: the pool of a recording has to reserve but one segment, and no larger than that.
+        u = torch.empty(sum(t.parts), dtype=torch.bfloat16, device=W[0].device)
         if len(t.chunks):
             _launch("advance", len(t.chunks), self.addresses, t.meta, t.chunks, c.vector, updates, u,
                     HYBRID=form.use_muon, NESTEROV=form.nesterov, DECAYS=form.decays, MAXIMIZE=form.maximize, CHUNK=CHUNK)  # fmt: skip
@@ -124,16 +125,14 @@ class Packed:
 def orthogonalize_packed(u: Tensors, tables: Tables) -> list[Tensor]:
     """Orthogonalise all matrices of u, in the steps of `update.orthogonalize`; bfloat16 in the layout of X, s not yet applied.
 
-    The memory of u serves as the second X, and is what is returned.
+    u is one tensor, of all `Tables.parts`: what lies behind u itself is written over. The memory of u serves as the second X, and is what
+    is returned.
     """
-    t, (flat,) = tables, u
-    sums = torch.empty(t.matrix_chunks, dtype=torch.float32, device=flat.device)
-    # One block, so that the pool of a recording has to reserve but one large segment.
-    block = torch.empty(t.sizes[2] + 2 * t.sizes[3], dtype=torch.bfloat16, device=flat.device)
-    X, A, B = block[: t.sizes[2]], block[t.sizes[2] : -t.sizes[3]], block[-t.sizes[3] :]
-    Y = flat
+    t, (memory,) = tables, u
+    flat, X, A, B, rest = torch.split(memory, t.parts)
+    sums, Y = rest.view(torch.float32), flat
     a, b, c = ABC
-    shared = {"TILE": TILE, "WIDE": flat.device.type == "cpu"}
+    shared = {"TILE": TILE, "WIDE": memory.device.type == "cpu"}
     _launch("square", t.matrix_chunks, flat, t.meta, t.chunks, sums, CHUNK=CHUNK)
     _launch("normalise", len(t.stretches), flat, t.meta, t.stretches, sums, X, epsilon=EPSILON, CHUNK=CHUNK)
     for _ in range(STEPS):

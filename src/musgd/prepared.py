@@ -65,6 +65,7 @@ class Prepared:
     @torch.no_grad()  # gate: equivalent [guard-dropped] all that makes tensors stands in a block that switches gradients off too
     def make(cls, device: Device, inputs: Inputs, momenta: Momenta, c: Coefficients, form: Form) -> Prepared:
         """Record; the momenta are as they were before, and the gradients only read."""
+        device.tidy()  # else what is kept from now on lies in memory that was reserved for larger things, which then reserve more
         with torch.inference_mode(False), torch.no_grad(), torch.autocast(inputs.W[0].device.type, enabled=False):
             preparation, g = own(inputs, form)
             live = Live(g[0].device, g[0].dtype)

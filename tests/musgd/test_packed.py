@@ -93,6 +93,12 @@ def distinct(monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int, int]:
     return sizes
 
 
+def whole(made: Packed) -> int:
+    """Elements of bfloat16 of u, X, A, B and the sums of the made one's tables."""
+    _, u, x, a = made.tables.sizes
+    return u + x + 2 * a + 2 * made.tables.matrix_chunks
+
+
 class TestLaunches:
     def test_advance_takes_all_chunks_and_memory_as_long_as_the_tables_say(self, launches: Launches, distinct: tuple[int, ...]) -> None:
         one = inputs(*SHAPES, matrices=2)
@@ -101,7 +107,7 @@ class TestLaunches:
         assert (launches.names, launches.programs) == (["advance"], [len(made.tables.chunks)])
         (given,) = launches.given
         assert all(x is y for x, y in zip(given[:4], (made.addresses, made.tables.meta, made.tables.chunks, c.vector), strict=True))
-        assert [place(x) for x in given[4:]] == [(0, distinct[0], torch.float32), (0, distinct[1], torch.bfloat16)]
+        assert [place(x) for x in given[4:]] == [(0, distinct[0], torch.float32), (0, whole(made), torch.bfloat16)]
         assert launches.options == [{"HYBRID": True, "NESTEROV": True, "DECAYS": True, "MAXIMIZE": False, "CHUNK": CHUNK}]
         assert [(x.shape, x.stride(), x.storage_offset()) for x in updates] == [
             (x.shape, x.stride(), offset) for x, offset in zip(one.W, made.tables.offsets, strict=True)
@@ -120,40 +126,39 @@ class TestLaunches:
         assert [x.data_ptr() for x in updates] == [x.data_ptr() for x in made.inputs.g]
         assert updates[0].untyped_storage().nbytes() == 4 * distinct[0]
 
-    def test_a_blank_u_is_zeros_as_long_as_u(self, distinct: tuple[int, ...]) -> None:
-        (blank,) = Packed(inputs(*SHAPES, matrices=2), FORM).blank()
-        assert place(blank) == (0, distinct[1], torch.bfloat16)
+    def test_a_blank_u_is_zeros_as_long_as_u_and_what_is_behind_it(self, distinct: tuple[int, ...]) -> None:
+        made = Packed(inputs(*SHAPES, matrices=2), FORM)
+        (blank,) = made.blank()
+        assert place(blank) == (0, whole(made), torch.bfloat16)
         assert not blank.count_nonzero()
 
     def test_a_blank_u_of_one_matrix(self) -> None:
         (blank,) = Packed(inputs((2, 3), matrices=1), FORM).blank()
-        assert place(blank) == (0, tables(((2, 3),), (1.0,), CPU).sizes[1], torch.bfloat16)
+        assert place(blank) == (0, 128 + 128 + 2 * 64 * 64 + 2, torch.bfloat16)  # two rows, padded to tiles; u is as long as X
 
     @pytest.mark.parametrize("there", [CPU, CUDA], ids=str)
     def test_orthogonalisation_is_five_rounds_in_two_memories(
-        self, there: torch.device, launches: Launches, distinct: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+        self, there: torch.device, launches: Launches, distinct: tuple[int, ...]
     ) -> None:
-        """X, A and B in one block, in this order; the memory of u is the second X, and the result. float32 products on CPUs alone."""
+        """X, A, B and the sums behind u, in this order; the memory of u is the second X, and the result. float32 products on CPUs alone."""
         made = Packed(inputs(*SHAPES, matrices=2), FORM)
-        t, X, A = made.tables, distinct[2], distinct[3]
+        t, (_, U, X, A) = made.tables, distinct
         (u,) = made.blank()
         if there == CUDA:
             u = u.as_subclass(Elsewhere)
-            empty, asked = torch.empty, list[Any]()
-            monkeypatch.setattr(torch, "empty", lambda *size, device, **more: noted(asked, device, empty(*size, **more)))
         (o,) = made.orthogonalize([u])
-        assert o is u
+        assert (o.data_ptr(), place(o)) == (u.data_ptr(), (0, U, torch.bfloat16))
         wide = {"TILE": TILE, "WIDE": there == CPU}
         squares, tiles = len(t.squares), len(t.tiles)
         assert launches.names == ["square", "normalise", *["gram", "polynomial", "apply"] * STEPS]
         assert launches.programs == [t.matrix_chunks, len(t.stretches), *[squares, squares, tiles] * STEPS]
-        first, second = ((0, X, torch.bfloat16), place(u))
-        a, b = ((X, A, torch.bfloat16), (X + A, A, torch.bfloat16))
-        sums = (0, t.matrix_chunks, torch.float32)
+        first, second = ((U, X, torch.bfloat16), place(o))
+        a, b = ((U + X, A, torch.bfloat16), (U + X + A, A, torch.bfloat16))
+        sums = ((U + X + 2 * A) // 2, t.matrix_chunks, torch.float32)  # in its own elements, of twice the length
         seen = [[place(x) for x in given] for given in launches.given]
         assert seen[:2] == [
-            [place(u), place(t.meta), place(t.chunks), sums],
-            [place(u), place(t.meta), place(t.stretches), sums, first],
+            [place(o), place(t.meta), place(t.chunks), sums],
+            [place(o), place(t.meta), place(t.stretches), sums, first],
         ]
         for step in range(STEPS):
             x, y = (second, first) if step % 2 else (first, second)
@@ -169,7 +174,8 @@ class TestLaunches:
             ]
             * STEPS,
         ]
-        assert launches.given[2][0].untyped_storage().nbytes() == 2 * (X + 2 * A)
+        storages = {x.untyped_storage().data_ptr() for given in launches.given for x in given if x.dtype in (torch.bfloat16, torch.float32)}
+        assert storages == {u.untyped_storage().data_ptr()}
 
     def test_combining_takes_the_chunks_of_matrices_alone(self, launches: Launches, distinct: tuple[int, ...]) -> None:
         made, c = Packed(inputs(*SHAPES, matrices=2), FORM), live()
@@ -364,7 +370,7 @@ class TestTrial:
         assert launches.given[0][0].tolist() == [x.data_ptr() for x in made]
         assert launches.given[0][3].tolist() == [0.5] * 5
         updates, u = launches.given[0][4:]
-        assert launches.given[-2][0] is u
+        assert launches.given[-2][0].data_ptr() == u.data_ptr()
         assert launches.given[-2][5].data_ptr() == updates.data_ptr()
         assert launches.given[-1][4] == -0.5
 

@@ -271,6 +271,23 @@ class TestPrepared:
         assert same_bits(got, expected)
         assert (got.requires_grad, got.grad_fn, got.is_inference()) == (False, None, False)
 
+    def test_memory_is_given_back_before_what_is_kept_is_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its gradients would lie in a part of memory reserved for something larger; and once more when warm-ups have left theirs."""
+        events: list[str] = []
+
+        class Watched(StandIn):
+            def tidy(self) -> None:
+                events.append("tidy")
+                super().tidy()
+
+        def watched(inputs: Inputs, form: Form) -> tuple[Any, list[Tensor]]:
+            events.append("own")
+            return own(inputs, form)
+
+        monkeypatch.setattr(preparing, "own", watched)
+        made(Watched())
+        assert events == ["tidy", "own", "tidy"]
+
     def test_it_fits_while_form_precision_and_momenta_are_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
         prepared, _, _ = made(StandIn())
         assert prepared.fits(FORM)
