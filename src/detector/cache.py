@@ -63,7 +63,7 @@ def decode(pictures: list[Picture], side: int, limit: int | None, folder: Path |
     faults: list[Fault] = []
     with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as several:  # Pillow and numpy let others run while they work
         for i, (picture, error) in enumerate(zip(pictures, several.map(_read, pictures, pixels), strict=True)):
-            if error:
+            if error is not None:
                 faults.append(corrupt(picture.file, picture.id, error))
                 continue
             if len(good) < i:  # close the gaps that faults have left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ DEFAULTS = {
 }
 
 
+_FITS = itertools.count()  # of this process
 SERVED = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment)  # who may have started a fit of one device, and wants to be known
 
 
@@ -82,7 +84,7 @@ class Command(LightningCLI):
         plugins = given if isinstance(given, list) else [given]
         if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
             plugins = [*plugins, Checkpoints()]
-        alone = str(config["devices"]) == "1" and config["num_nodes"] == 1
+        alone = str(config["devices"]) == "1" and config["num_nodes"] == 1 and config["strategy"] == "auto"
         if alone and not any(isinstance(plugin, ClusterEnvironment) for plugin in plugins) and not any(one.detect() for one in SERVED):
             plugins = [*plugins, LightningEnvironment()]  # else Lightning imports and starts MPI, where it is installed, to ask for ranks
         options["plugins"] = plugins
@@ -119,8 +121,11 @@ def run(arguments: list[str], callbacks: Sequence[Callback] = ()) -> Command:
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """Leaves what is there already out of garbage collection: hundreds of thousands of objects of imported modules, each time."""
-    if gc.get_freeze_count():
+    """Leaves what is there already out of garbage collection: hundreds of thousands of objects of imported modules, each time.
+
+    In the first fit of a process alone: what that one leaves behind, on a GPU with all its memory, has to go while the next one runs.
+    """
+    if next(_FITS) or gc.get_freeze_count():
         yield
         return
     gc.freeze()

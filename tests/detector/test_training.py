@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.mpi import MPIEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 
+from detector import training
 from detector.training import frozen, run
 from tests.detector.fits import WIDTH, command
 
@@ -30,7 +32,13 @@ class Watch(pl.Callback):
         self.frozen, self.environment = gc.get_freeze_count(), trainer._accelerator_connector.cluster_environment
 
 
-def fitted(folder: Path, out: Path, **options: Any) -> Watch:
+@pytest.fixture
+def first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was no fit in this process."""
+    monkeypatch.setattr(training, "_FITS", itertools.count())
+
+
+def fitted(folder: Path, out: Path, *callbacks: pl.Callback, **options: Any) -> Watch:
     """A fit of two steps in this process."""
     watch = Watch()
     trainer = {
@@ -42,7 +50,7 @@ def fitted(folder: Path, out: Path, **options: Any) -> Watch:
         **options,
     }
     given = {"data.root": folder, "data.size": 64, "model.width": WIDTH, **{f"trainer.{key}": value for key, value in trainer.items()}}
-    run(["fit", *(f"--{key}={value}" for key, value in given.items())], [watch])
+    run(["fit", *(f"--{key}={value}" for key, value in given.items())], [watch, *callbacks])
     return watch
 
 
@@ -76,14 +84,22 @@ def test_a_fit_of_slurms_knows_it(folder: Path, tmp_path: Path, monkeypatch: pyt
     assert isinstance(fitted(folder, tmp_path, devices=1).environment, SLURMEnvironment)
 
 
-def test_what_was_there_before_a_fit_is_no_garbage_to_look_for(folder: Path, tmp_path: Path) -> None:
-    """While it runs; afterwards all is as it was, also after an error, and also where somebody has done the same before."""
+def test_what_was_there_before_the_first_fit_is_no_garbage_to_look_for(folder: Path, tmp_path: Path, first: None) -> None:
+    """While it runs. What it leaves behind is looked for in the next one."""
     assert gc.get_freeze_count() == 0
-    assert fitted(folder, tmp_path, devices=1).frozen > 10_000
+    assert fitted(folder, tmp_path / "first", devices=1).frozen > 10_000
     assert gc.get_freeze_count() == 0
-    with pytest.raises(KeyError), frozen():
-        raise KeyError
+    assert fitted(folder, tmp_path / "second", devices=1).frozen == 0
+
+
+def test_an_error_ends_it_too(first: None) -> None:
+    with pytest.raises(KeyError) as caught, frozen():
+        raise KeyError(gc.get_freeze_count())
+    assert caught.value.args[0] > 10_000
     assert gc.get_freeze_count() == 0
+
+
+def test_what_somebody_else_has_frozen_stays_so(first: None) -> None:
     gc.freeze()
     try:
         with frozen():
@@ -91,6 +107,14 @@ def test_what_was_there_before_a_fit_is_no_garbage_to_look_for(folder: Path, tmp
         assert gc.get_freeze_count() > 10_000
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize("strategy", ["auto", "lightning.pytorch.strategies.DDPStrategy"])
+def test_a_strategy_brings_its_own_surroundings(strategy: str, folder: Path, tmp_path: Path) -> None:
+    """Lightning refuses two of them."""
+    own = {} if strategy == "auto" else {"strategy.cluster_environment": "lightning.fabric.plugins.environments.LightningEnvironment"}
+    watch = fitted(folder, tmp_path, devices=1, strategy=strategy, **own)
+    assert isinstance(watch.environment, LightningEnvironment)
 
 
 def test_only_what_there_is_something_for_is_a_command() -> None:
