@@ -96,14 +96,16 @@ class Packed:
 
     def blank(self) -> list[Tensor]:
         """See `Preparation`."""
-        return [torch.zeros(sum(self.tables.parts), dtype=torch.bfloat16, device=self.inputs.W[0].device)]
+        return [torch.zeros(self.tables.sizes[1], dtype=torch.bfloat16, device=self.inputs.W[0].device)]
 
     def advance(self, c: Live) -> tuple[list[Tensor], list[Tensor]]:
         """See `Preparation`."""
         t, form, W = self.tables, self.form, self.inputs.W
-        updates = torch.empty(t.sizes[0], dtype=W[0].dtype, device=W[0].device) if self.flat is None else self.flat
-        # With all that orthogonalising takes behind it: the pool of a recording has to reserve but one segment, and no larger than that.
-        u = torch.empty(sum(t.parts), dtype=torch.bfloat16, device=W[0].device)
+        if self.flat is None:
+            updates, room = torch.empty(t.sizes[0], dtype=W[0].dtype, device=W[0].device), t.sizes[1]
+        else:  # A recording's: with all behind u that orthogonalising takes, its pool reserves but one segment, and no larger than that.
+            updates, room = self.flat, t.sizes[1] + sum(t.behind)
+        u = torch.empty(room, dtype=torch.bfloat16, device=W[0].device)
         if len(t.chunks):
             _launch("advance", len(t.chunks), self.addresses, t.meta, t.chunks, c.vector, updates, u,
                     HYBRID=form.use_muon, NESTEROV=form.nesterov, DECAYS=form.decays, MAXIMIZE=form.maximize, CHUNK=CHUNK)  # fmt: skip
@@ -125,11 +127,14 @@ class Packed:
 def orthogonalize_packed(u: Tensors, tables: Tables) -> list[Tensor]:
     """Orthogonalise all matrices of u, in the steps of `update.orthogonalize`; bfloat16 in the layout of X, s not yet applied.
 
-    u is one tensor, of all `Tables.parts`: what lies behind u itself is written over. The memory of u serves as the second X, and is what
-    is returned.
+    u is one tensor. Where it is longer than u itself, what lies behind it is memory for X, A, B and the sums. That of u serves as the
+    second X, and is what is returned.
     """
     t, (memory,) = tables, u
-    flat, X, A, B, rest = torch.split(memory, t.parts)
+    flat, block = memory[: t.sizes[1]], memory[t.sizes[1] :]
+    if not len(block):
+        block = torch.empty(sum(t.behind), dtype=torch.bfloat16, device=memory.device)
+    X, A, B, rest = torch.split(block, t.behind)
     sums, Y = rest.view(torch.float32), flat
     a, b, c = ABC
     shared = {"TILE": TILE, "WIDE": memory.device.type == "cpu"}

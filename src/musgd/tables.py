@@ -56,10 +56,10 @@ class Tables:
     sizes: tuple[int, int, int, int]
 
     @property
-    def parts(self) -> list[int]:
-        """Elements of bfloat16 of all that orthogonalising takes, u first: u, X, A, B, and the sums, which are float32."""
-        _, u, x, a = self.sizes
-        return [u, x, a, a, 2 * self.matrix_chunks]
+    def behind(self) -> list[int]:
+        """Elements of bfloat16 of all that orthogonalising takes beside u: X, A, B, and the sums, which are float32."""
+        _, _, x, a = self.sizes
+        return [x, a, a, 2 * self.matrix_chunks]
 
 
 Shapes = tuple[tuple[int, ...], ...]

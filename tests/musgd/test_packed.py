@@ -107,7 +107,7 @@ class TestLaunches:
         assert (launches.names, launches.programs) == (["advance"], [len(made.tables.chunks)])
         (given,) = launches.given
         assert all(x is y for x, y in zip(given[:4], (made.addresses, made.tables.meta, made.tables.chunks, c.vector), strict=True))
-        assert [place(x) for x in given[4:]] == [(0, distinct[0], torch.float32), (0, whole(made), torch.bfloat16)]
+        assert [place(x) for x in given[4:]] == [(0, distinct[0], torch.float32), (0, distinct[1], torch.bfloat16)]
         assert launches.options == [{"HYBRID": True, "NESTEROV": True, "DECAYS": True, "MAXIMIZE": False, "CHUNK": CHUNK}]
         assert [(x.shape, x.stride(), x.storage_offset()) for x in updates] == [
             (x.shape, x.stride(), offset) for x, offset in zip(one.W, made.tables.offsets, strict=True)
@@ -126,35 +126,49 @@ class TestLaunches:
         assert [x.data_ptr() for x in updates] == [x.data_ptr() for x in made.inputs.g]
         assert updates[0].untyped_storage().nbytes() == 4 * distinct[0]
 
-    def test_a_blank_u_is_zeros_as_long_as_u_and_what_is_behind_it(self, distinct: tuple[int, ...]) -> None:
-        made = Packed(inputs(*SHAPES, matrices=2), FORM)
-        (blank,) = made.blank()
-        assert place(blank) == (0, whole(made), torch.bfloat16)
+    def test_an_owning_one_has_room_behind_u(self, launches: Launches, distinct: tuple[int, ...]) -> None:
+        """For X, A, B and the sums."""
+        made = Packed.owning(inputs(*SHAPES, matrices=2), FORM)
+        _, (u,) = made.advance(live())
+        assert place(u) == (0, whole(made), torch.bfloat16)
+
+    def test_where_there_are_no_matrices_there_is_room_for_nothing(self, launches: Launches) -> None:
+        Packed.owning(inputs((7,), matrices=0), FORM).advance(live())
+        assert place(launches.given[0][5]) == (0, 0, torch.bfloat16)
+
+    def test_a_blank_u_is_zeros_as_long_as_u(self, distinct: tuple[int, ...]) -> None:
+        (blank,) = Packed(inputs(*SHAPES, matrices=2), FORM).blank()
+        assert place(blank) == (0, distinct[1], torch.bfloat16)
         assert not blank.count_nonzero()
 
     def test_a_blank_u_of_one_matrix(self) -> None:
         (blank,) = Packed(inputs((2, 3), matrices=1), FORM).blank()
-        assert place(blank) == (0, 128 + 128 + 2 * 64 * 64 + 2, torch.bfloat16)  # two rows, padded to tiles; u is as long as X
+        assert place(blank) == (0, tables(((2, 3),), (1.0,), CPU).sizes[1], torch.bfloat16)
 
     @pytest.mark.parametrize("there", [CPU, CUDA], ids=str)
+    @pytest.mark.parametrize("roomy", [False, True])
     def test_orthogonalisation_is_five_rounds_in_two_memories(
-        self, there: torch.device, launches: Launches, distinct: tuple[int, ...]
+        self, there: torch.device, roomy: bool, launches: Launches, distinct: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """X, A, B and the sums behind u, in this order; the memory of u is the second X, and the result. float32 products on CPUs alone."""
+        """X, A, B and the sums in one block, behind u where there is room. u is the second X, and the result. float32 on CPUs alone."""
         made = Packed(inputs(*SHAPES, matrices=2), FORM)
         t, (_, U, X, A) = made.tables, distinct
-        (u,) = made.blank()
+        u = torch.zeros(whole(made), dtype=torch.bfloat16) if roomy else made.blank()[0]
+        empty, asked = torch.empty, list[Any]()
         if there == CUDA:
             u = u.as_subclass(Elsewhere)
+            monkeypatch.setattr(torch, "empty", lambda *size, device, **more: noted(asked, device, empty(*size, **more)))
         (o,) = made.orthogonalize([u])
+        assert asked == [CUDA] * (there == CUDA and not roomy)
         assert (o.data_ptr(), place(o)) == (u.data_ptr(), (0, U, torch.bfloat16))
         wide = {"TILE": TILE, "WIDE": there == CPU}
         squares, tiles = len(t.squares), len(t.tiles)
         assert launches.names == ["square", "normalise", *["gram", "polynomial", "apply"] * STEPS]
         assert launches.programs == [t.matrix_chunks, len(t.stretches), *[squares, squares, tiles] * STEPS]
-        first, second = ((U, X, torch.bfloat16), place(o))
-        a, b = ((U + X, A, torch.bfloat16), (U + X + A, A, torch.bfloat16))
-        sums = ((U + X + 2 * A) // 2, t.matrix_chunks, torch.float32)  # in its own elements, of twice the length
+        start = U * roomy
+        first, second = ((start, X, torch.bfloat16), place(o))
+        a, b = ((start + X, A, torch.bfloat16), (start + X + A, A, torch.bfloat16))
+        sums = ((start + X + 2 * A) // 2, t.matrix_chunks, torch.float32)  # in its own elements, of twice the length
         seen = [[place(x) for x in given] for given in launches.given]
         assert seen[:2] == [
             [place(o), place(t.meta), place(t.chunks), sums],
@@ -174,8 +188,9 @@ class TestLaunches:
             ]
             * STEPS,
         ]
-        storages = {x.untyped_storage().data_ptr() for given in launches.given for x in given if x.dtype in (torch.bfloat16, torch.float32)}
-        assert storages == {u.untyped_storage().data_ptr()}
+        block = launches.given[2][0].untyped_storage()
+        assert block.nbytes() == 2 * (start + X + 2 * A + 2 * t.matrix_chunks)
+        assert (block.data_ptr() == u.untyped_storage().data_ptr()) == roomy
 
     def test_combining_takes_the_chunks_of_matrices_alone(self, launches: Launches, distinct: tuple[int, ...]) -> None:
         made, c = Packed(inputs(*SHAPES, matrices=2), FORM), live()
