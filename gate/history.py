@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from gate.content import Content
 from gate.errors import BaselineFailed, UsageError
 from golden.sources import read_content
 
-_SHALLOW = "This clone is shallow, its older commits are missing: git fetch --unshallow"
+SHALLOW = "This clone is shallow, its older commits are missing: git fetch --unshallow"
+_ID = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,28 @@ class Repository:
             return State(self._resolve("HEAD"), changed)
         return State(None, changed)
 
+    def commit(self, revision: str) -> str | None:
+        """The full id of the one commit that a revision names; None where it names none, several, or a range."""
+        answer = git.run(
+            self.top, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}", fine=(0, 1, 128)
+        )  # 128: "@{upstream}" without one
+        found = answer.decode().strip()
+        return found if _ID.fullmatch(found) else None
+
+    def check_whole(self, revisions: str) -> None:
+        """Makes sure that of every commit of a range its parents are here, so that what it changed can be told.
+
+        Raises:
+            BaselineFailed: a shallow clone lacks those of one of them.
+        """
+        if not self.shallow:
+            return
+        place = os.fsdecode(git.run(self.top, "rev-parse", "--git-path", "shallow")).removesuffix("\n")
+        cut = set((self.top / place).read_text(encoding="ascii").split())
+        found = next((commit for commit in git.run(self.top, "rev-list", revisions).decode().split() if commit in cut), None)
+        if found is not None:
+            raise BaselineFailed(f"What {self._title(found)} changed cannot be told: the commit before it is not here. {SHALLOW}")
+
     def named(self, revision: str, sources: Iterable[str] = ()) -> Base:
         """The commit that a user names.
 
@@ -90,12 +114,11 @@ class Repository:
             UsageError: there is no such commit.
             BaselineFailed: there is none in a shallow clone.
         """
-        try:
-            commit = self._resolve(revision)
-        except BaselineFailed:
-            if self.shallow:
-                raise BaselineFailed(f"{revision} names no commit of this clone. {_SHALLOW}") from None
-            raise UsageError(f"--base {revision}: git knows no such commit in {self.top}. See git log, or fetch it first.") from None
+        commit = self.commit(revision)
+        if commit is None and self.shallow:
+            raise BaselineFailed(f"{revision} names no commit of this clone. {SHALLOW}")
+        if commit is None:
+            raise UsageError(f"--base {revision}: git knows no such commit in {self.top}. See git log, or fetch it first.")
         with Content(self.top, self.prefix) as content:
             apart = self._apart(content, sources)
             return Base(commit, self._title(commit), tuple(path for path in apart if content.digest(commit, path) is None))
@@ -186,7 +209,7 @@ class Repository:
     def _unmatched(self, start: str, odd: list[str]) -> str:
         names = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
         text = f"No commit has the sources that the golden was recorded with; in {self._title(start)} these are others: {names}."
-        return f"{text} {_SHALLOW if self.shallow else 'Name the commit with --base, or record again from a committed state.'}"
+        return f"{text} {SHALLOW if self.shallow else 'Name the commit with --base, or record again from a committed state.'}"
 
 
 def _matches(content: Content, commit: str, wanted: Mapping[str, str], order: list[str]) -> bool:

@@ -11,7 +11,7 @@ from gate import git
 from gate.errors import GoldenError
 from gate.history import Repository
 
-_FORMAT = "%h%x1f%(trailers:key=Gate,valueonly,unfold,separator=%x1f)%x1e"
+_FORMAT = "%h%n%(trailers:key=Gate,valueonly,unfold)"  # between commits stands the one byte that no message holds
 _NOTHING = "none"  # begins a value that says that there is no test, and why
 
 
@@ -38,10 +38,10 @@ def trailers(repository: Repository, since: str | None) -> tuple[Trailer, ...]:
     """The trailers of all commits since one, newest first; of none without a commit to begin at."""
     if since is None:
         return ()
-    answer = os.fsdecode(git.run(repository.project, "log", "--no-show-signature", f"--format={_FORMAT}", f"{since}..HEAD"))
+    answer = os.fsdecode(git.run(repository.project, "log", "-z", "--no-show-signature", f"--format={_FORMAT}", f"{since}..HEAD"))
     found = []
-    for record in answer.split("\x1e"):
-        commit, *values = record.strip("\n").split("\x1f")
+    for record in answer.split("\0"):
+        commit, *values = record.split("\n")
         found += [Trailer(commit, value.strip()) for value in values if value.strip()]
     return tuple(found)
 

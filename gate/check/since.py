@@ -29,10 +29,12 @@ def named(repository: Repository, revision: str) -> Since:
     """The commit where the history of HEAD left a revision: what others did there since is no change of this tree.
 
     Raises:
-        UsageError: git knows no such commit.
+        UsageError: git knows no such commit, or it is none: nothing at all, or a range.
         BaselineFailed: the clone is shallow and lacks it, or the history between.
     """
-    commit = _resolved(repository, revision)
+    if not revision.strip() or ".." in revision:
+        raise UsageError(f"--since {revision!r} is no commit. Name the one that the change begins with: --since main, not main..HEAD.")
+    commit = repository.commit(revision)
     if commit is None and repository.shallow:
         raise BaselineFailed(f"--since {revision}: names no commit of this clone. {_SHALLOW}")
     if commit is None:
@@ -46,9 +48,9 @@ def usual(repository: Repository) -> Since | None:
     Raises:
         BaselineFailed: the clone is shallow, so that "nothing changed" would be a guess.
     """
-    head = _resolved(repository, "HEAD")
+    head = repository.commit("HEAD")
     for name in _DEFAULTS if head else ():
-        commit = _resolved(repository, name)
+        commit = repository.commit(name)
         if commit is None or (name.startswith("refs/heads/") and commit == head):
             continue
         left = _left(repository, commit)
@@ -65,7 +67,7 @@ def _left(repository: Repository, commit: str) -> str | None:
     Raises:
         BaselineFailed: none is here, in a shallow clone.
     """
-    if _resolved(repository, "HEAD") is None:
+    if repository.commit("HEAD") is None:
         return None
     found = git.run(repository.top, "merge-base", commit, "HEAD", fine=(0, 1)).decode().split()
     if not found and repository.shallow:
@@ -76,10 +78,3 @@ def _left(repository: Repository, commit: str) -> str | None:
 def _since(repository: Repository, commit: str) -> Since:
     title = git.run(repository.top, "log", "-1", "--no-show-signature", "--format=%h (%s)", commit)
     return Since(commit, title.decode(errors="replace").strip())
-
-
-def _resolved(repository: Repository, revision: str) -> str | None:
-    answer = git.run(
-        repository.top, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}", fine=(0, 1, 128)
-    )  # 128: "@{upstream}" without one
-    return answer.decode().strip() or None

@@ -97,7 +97,7 @@ def run(means: Means, since: str | None = None, allowed: tuple[str, ...] = ()) -
         StoreError: records cannot be read.
     """
     config = means.config
-    base = revisions.named(Repository.of(config.root), since).commit if since else None
+    base = revisions.named(Repository.of(config.root), since).commit if since is not None else None
     work = Work(means, View.of(config), base)
     _check_allowed(work.view, allowed)
     done = [timed("check", work.check), timed("mutate", work.mutate), timed("verify", work.verify)]

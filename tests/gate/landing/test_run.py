@@ -240,3 +240,9 @@ def test_an_error_is_a_line_and_the_others_are_still_judged(work: Work) -> None:
     )
     found = work.run()
     assert (words(found)["claims"], words(found)["trailers"], found.exit_code) == ("usage", "passed", 2)
+
+
+@pytest.mark.parametrize("since", ["", "HEAD..HEAD"])
+def test_a_revision_that_is_none_is_a_mistake_and_not_left_out(work: Work, since: str) -> None:
+    with pytest.raises(UsageError, match=f"--since '{since}' is no commit"):
+        work.run(since=since)
