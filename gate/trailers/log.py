@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from gate.check.lines import split
+from gate.trailers import source
+
 _DAY = re.compile(r"^##\s+(?P<day>\S.*?)\s*$")
 _ROW = re.compile(r"^\|(?P<cells>.*)\|\s*$")
 _RULE = re.compile(r"^[\s|:-]+$")
-_ID = re.compile(r"(?P<letters>[A-Za-z]+)(?P<number>\d+)")
-_ADDRESS = re.compile(r"https?://[^\s)>\]`]+|\barXiv:\s*\d{4}\.\d{4,5}|\b10\.\d{4,9}/[^\s)>\]`]+", re.IGNORECASE)
+_ID = re.compile(r"(?P<letters>[A-Za-z]+)(?P<number>[0-9]{1,9})")
+_WRITTEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # date.fromisoformat takes other ways of writing a day, too
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,16 @@ class Entry:
     line: int
 
     @property
-    def marks(self) -> set[str]:
-        """What tells the source: its words, and every address in it."""
-        words = " ".join(re.findall(r"\w+", self.source.casefold()))
-        return {words, *(re.sub(r"\s+", "", address).casefold().rstrip("/.,;") for address in _ADDRESS.findall(self.source))}
+    def marks(self) -> frozenset[str]:
+        """What tells the row: its id, and its source."""
+        return source.marks(self.source) | {f"id {self.id.casefold()}"}
 
 
 def entries(text: str) -> list[Entry]:
     """The rows of the log's tables; headings of tables are none."""
     found: list[Entry] = []
     day: str | None = None
-    lines = text.splitlines()
+    lines = split(text)
     for number, line in enumerate(lines, 1):
         heading, row = _DAY.match(line), _ROW.match(line)
         if heading:
@@ -70,7 +72,7 @@ def wrong(text: str, used: Mapping[str, tuple[str, str]]) -> Iterator[tuple[int,
             continue
         if entry.day is None:
             yield entry.line, f"{entry.id} stands under no day: put it under a heading such as ## 2026-11-29"
-        for mark in sorted({entry.id.casefold(), *entry.marks}):
+        for mark in sorted(entry.marks):
             if mark in seen:
                 other = seen[mark]
                 told = "is a source that stands already, as"
@@ -79,24 +81,29 @@ def wrong(text: str, used: Mapping[str, tuple[str, str]]) -> Iterator[tuple[int,
         if int(name["number"]) <= before.get(name["letters"], 0):
             yield entry.line, f"{entry.id} is out of order: it stands after {name['letters']}{before[name['letters']]}"
         before[name["letters"]] = max(before.get(name["letters"], 0), int(name["number"]))
-        seen |= {mark: entry for mark in {entry.id.casefold(), *entry.marks} if mark not in seen}
-        day, commit = used.get(entry.id, ("9999", ""))
-        if entry.day is not None and day < entry.day:
+        seen |= {mark: entry for mark in entry.marks if mark not in seen}
+        if entry.day is not None and _is_day(entry.day) and entry.id in used and used[entry.id][0] < entry.day:
+            day, commit = used[entry.id]
             yield entry.line, f"{entry.id} stands under {entry.day}, but {commit} of {day} uses it: a source stands under its first day"
 
 
 def _days(text: str) -> Iterator[tuple[int, str]]:
     last = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(split(text), 1):
         heading = _DAY.match(line)
         if heading is None:
             continue
         day = heading["day"]
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            yield number, f"{day!r} is no day: write headings as ## 2026-11-29"
+        if not _is_day(day):
+            yield number, f"{day!r} is no day, so that the rows under it cannot be held to one: write headings as ## 2026-11-29"
             continue
         if day <= last:
             yield number, f"{day} stands after {last}: days stand in order, each once"
         last = max(day, last)
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return _WRITTEN.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False

@@ -1,18 +1,22 @@
-"""Commits, and their trailers as git itself parses them."""
+"""Commits, and their trailers as git itself parses them, whatever bytes a message holds."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gate import git
+from gate.errors import BaselineFailed
 
-_FORMAT = "%H%x1f%h%x1f%aI%x1f%B%x1f%(trailers:only=true,unfold=true)"
+# What stands between fields is the one byte that no commit holds.
+_FIELDS = ("%H", "%h", "%aI", "%P", "%B", "%(trailers:only=true,unfold=true)")
 _DIVIDER = re.compile(r"^---", re.MULTILINE)  # where tools that mail patches end a message
 _LINE = re.compile(r"^(?P<key>[A-Za-z][A-Za-z0-9-]*)[ \t]*:[ \t]*(?P<value>.*?)[ \t]*$")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=T)")
+_SPACE = " \t\r"  # what git trims; Python's own strip and splitlines take other bytes for space and ends of lines, too
 
 
 @dataclass(frozen=True)
@@ -34,14 +38,16 @@ class Message:
     Attributes:
         id: the full id.
         short: the short one.
-        date: the author's, "2026-11-29".
-        text: the whole message.
+        date: the author's, "2026-11-29"; None where the commit holds none that git can read.
+        merge: whether it has several parents.
+        text: the whole message; bytes that are not UTF-8 as surrogates.
         trailers: those that git sees, whether or not it takes a line of dashes for the end of the message.
     """
 
     id: str
     short: str
-    date: str
+    date: str | None
+    merge: bool
     text: str
     trailers: tuple[Trailer, ...]
 
@@ -58,16 +64,15 @@ class Message:
         """Lines that look like one of these trailers and that git does not see."""
         seen = {(trailer.key.casefold(), trailer.value) for trailer in self.trailers}
         wanted = {key.casefold() for key in keys}
-        found = [
-            line for text in self.text.splitlines()[1:] if (line := _LINE.match(text.strip(" \t*>"))) and line["key"].casefold() in wanted
-        ]
+        matches = (_LINE.match(text.strip(f"{_SPACE}*>")) for text in self.text.split("\n")[1:])
+        found = [line for line in matches if line and line["key"].casefold() in wanted]
         return [
             line[0] for line in found if not any(key == line["key"].casefold() and value.startswith(line["value"]) for key, value in seen)
         ]
 
 
 def messages(root: Path, revisions: str) -> list[Message]:
-    """The commits of a range, oldest first; merges are left out, for they say nothing of their own.
+    """The commits of a range, oldest first.
 
     Args:
         root: the project's folder.
@@ -76,26 +81,47 @@ def messages(root: Path, revisions: str) -> list[Message]:
     Raises:
         BaselineFailed: git cannot tell.
     """
-    options = ["-z", "--reverse", "--no-merges", "--no-show-signature", f"--format={_FORMAT}"]
-    answer = git.run(root, "log", *options, revisions)
-    return [_message(root, record) for record in os.fsdecode(answer).split("\0") if record.strip()]
+    options = ["-z", "--reverse", "--no-show-signature", "--encoding=UTF-8", f"--format={'%x00'.join(_FIELDS)}"]
+    fields = os.fsdecode(git.run(root, "log", *options, revisions)).split("\0")[:-1]
+    return [_message(root, *fields[start : start + len(_FIELDS)]) for start in range(0, len(fields), len(_FIELDS))]
 
 
 def changing(root: Path, revisions: str, paths: Sequence[str]) -> frozenset[str]:
-    """Ids of the commits of a range, without merges, that change one of the paths. Raises BaselineFailed."""
+    """Ids of the commits of a range that change one of the paths; of merges those that hold what the merge alone does not explain.
+
+    Raises:
+        BaselineFailed: git cannot tell.
+    """
     answer = git.run(root, *git.LITERAL, "rev-list", "--no-merges", "--full-history", revisions, "--", *paths)
-    return frozenset(answer.decode().split())
+    return frozenset([*answer.decode().split(), *_meddling(root, revisions, paths)])
 
 
-def _message(root: Path, record: str) -> Message:
-    name, short, date, text, block = record.lstrip("\n").split("\x1f")
+def _meddling(root: Path, revisions: str, paths: Sequence[str]) -> Iterator[str]:
+    """Merges that under the paths are like none of their parents, nor what git makes of those by itself."""
+    try:
+        yield from _differing(root, revisions, paths, "--max-parents=2", "--remerge-diff")
+    except BaselineFailed:  # a git before 2.35, or one that cannot write what it needs to merge once more
+        yield from _differing(root, revisions, paths, "--max-parents=2", "--cc")
+    yield from _differing(root, revisions, paths, "--min-parents=3", "--cc")
+
+
+def _differing(root: Path, revisions: str, paths: Sequence[str], *options: str) -> list[str]:
+    # Without rewriting parents, the full history leaves out what is like one of its parents. Patches hold no byte 0 that begins an id.
+    command = ("log", "--merges", "--full-history", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%x00%H", *options)
+    chunks = git.run(root, *git.LITERAL, *command, revisions, "--", *paths).split(b"\0")
+    parts = (chunk.partition(b"\n") for chunk in chunks)
+    return [name.decode() for name, _, patch in parts if re.fullmatch(rb"[0-9a-f]{40,64}", name) and patch.strip()]
+
+
+def _message(root: Path, name: str, short: str, date: str, parents: str, text: str, block: str) -> Message:
     trailers = _parsed(block)
     if _DIVIDER.search(text):
         mailed = _parsed(os.fsdecode(git.run(root, "interpret-trailers", "--parse", stdin=os.fsencode(text))))
         trailers = [trailer for trailer in trailers if trailer in mailed]
-    return Message(name, short, date[:10], text, tuple(trailers))
+    day = _DAY.match(date)
+    return Message(name, short, day[0] if day else None, " " in parents, text, tuple(trailers))
 
 
 def _parsed(block: str) -> list[Trailer]:
-    found = (line.partition(":") for line in block.splitlines() if line.strip())
-    return [Trailer(key.strip(), value.strip()) for key, colon, value in found if colon]
+    found = (line.partition(":") for line in block.split("\n"))
+    return [Trailer(key.strip(_SPACE), value.strip(_SPACE)) for key, colon, value in found if colon]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gate import git
-from gate.claims.outline import outline
 from gate.config import Config
-from gate.errors import BaselineFailed, UsageError
+from gate.errors import BaselineFailed, ConfigurationError, UsageError
+from gate.history import SHALLOW, Repository
 from gate.trailers import log, verdicts
+from gate.trailers.collected import Names
 from gate.trailers.message import Message, changing, messages
 from gate.trailers.rule import Rule
 from gate.trailers.verdicts import Known
@@ -70,27 +70,52 @@ def review(config: Config, rule: Rule, since: str | None) -> Trailers:
         since: the commit before the first one; None takes the rule's own, and all commits without one.
 
     Raises:
-        UsageError: there is no such commit.
-        BaselineFailed: git cannot tell.
+        UsageError: there is no such commit, or a path of the rule names nothing.
+        BaselineFailed: git cannot tell, as in a shallow clone that lacks what one of the commits changed.
     """
-    start = since or rule.since
-    revisions = f"{_resolved(config, start)}..HEAD" if start else "HEAD"
+    start, repository = since or rule.since, Repository.of(config.root)
+    revisions = f"{_resolved(repository, start)}..HEAD" if start else "HEAD"
+    repository.check_whole(revisions)
+    _check_paths(config, rule, repository)
     bound = changing(config.root, revisions, rule.paths)
     tree = _Tree(config, rule, strict=since is not None)
     known = Known(tree.has_test, tree.has_page, tree.sources)
     faults = [
         Fault(f"commit {message.title}", told)
         for message in messages(config.root, revisions)
+        if not message.merge or message.id in bound
         for told in verdicts.wrong(message, rule, message.id in bound, known)
     ]
     return Trailers((*faults, *_log_faults(config, rule)), len(bound))
 
 
-def _resolved(config: Config, revision: str) -> str:
+def _resolved(repository: Repository, revision: str) -> str:
+    commit = repository.commit(revision)
+    if commit is None and repository.shallow:
+        raise BaselineFailed(f"{revision} names no commit of this clone. {SHALLOW}")
+    if commit is None:
+        raise UsageError(f"{revision}: git knows no such commit. Name one of git log, or fetch it first.")
+    return commit
+
+
+def _check_paths(config: Config, rule: Rule, repository: Repository) -> None:
+    """A path that neither is there nor ever was would hold no commit to anything."""
+    for path in rule.paths:
+        if _known(config.root, path):
+            continue
+        if repository.shallow:
+            raise BaselineFailed(f"{path}, which [tool.gate.trailers] paths names, is in no commit of this clone. {SHALLOW}")
+        told = f"{config.file}: [tool.gate.trailers] paths names {path!r}, and there neither is nor was such a file or folder."
+        raise ConfigurationError(f"{told} Write it relative to the project; it is no pattern.")
+
+
+def _known(root: Path, path: str) -> bool:
+    """Whether git has something under a path, or would take it up, or had it once."""
+    now, once = ("ls-files", "--cached", "--others", "--exclude-standard"), ("rev-list", "-1", "--full-history", "HEAD")
     try:
-        return git.run(config.root, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}").decode().strip()
-    except BaselineFailed:
-        raise UsageError(f"{revision}: git knows no such commit. Name one of git log, or fetch it first.") from None
+        return any(git.run(root, *git.LITERAL, *command, "--", path) for command in (now, once))
+    except BaselineFailed:  # it lies outside of the repository
+        return False
 
 
 def _log_faults(config: Config, rule: Rule) -> Iterator[Fault]:
@@ -103,7 +128,8 @@ def _log_faults(config: Config, rule: Rule) -> Iterator[Fault]:
     used: dict[str, tuple[str, str]] = {}
     for message in messages(config.root, "HEAD"):
         for name in _names(message):
-            used[name] = min(used.get(name, ("9999", "")), (message.date, message.title))
+            if message.date is not None:
+                used[name] = min(used.get(name, (message.date, message.title)), (message.date, message.title))
     for line, told in log.wrong(path.read_text(encoding="utf-8", errors="replace"), used):
         yield Fault(f"{rule.provenance}:{line}", told)
 
@@ -117,7 +143,8 @@ class _Tree:
 
     def __init__(self, config: Config, rule: Rule, *, strict: bool) -> None:
         self._root, self._rule, self._strict = config.root, rule, strict
-        self._outlines: dict[tuple[str, str], frozenset[str]] = {}
+        self._names: dict[str, Names] = {}
+        self._tests: dict[tuple[str, str], frozenset[str]] = {}
 
     @cached_property
     def sources(self) -> frozenset[str]:
@@ -130,8 +157,8 @@ class _Tree:
         )
 
     def has_test(self, commit: str, file: str, name: str) -> bool:
-        """Whether a test exists."""
-        return any(name in self._outline(place, file) for place in self._places(commit))
+        """Whether pytest collects a test."""
+        return any(name in self._collected(place, file) for place in self._places(commit))
 
     def has_page(self, commit: str, name: str) -> bool:
         """Whether a page of work exists."""
@@ -140,16 +167,20 @@ class _Tree:
     def _places(self, commit: str) -> list[str]:
         return [""] if self._strict else ["", commit]
 
-    def _outline(self, place: str, file: str) -> frozenset[str]:
-        if (place, file) not in self._outlines:
-            self._outlines[place, file] = outline(self._read(place, file) or "")
-        return self._outlines[place, file]
+    def _collected(self, place: str, file: str) -> frozenset[str]:
+        if (place, file) not in self._tests:
+            if place not in self._names:
+                self._names[place] = Names.of(partial(self._read, place))
+            names = self._names[place]
+            self._tests[place, file] = names.tests(self._read(place, file) or "") if names.has_file(file) else frozenset()
+        return self._tests[place, file]
 
     def _read(self, place: str, file: str) -> str | None:
-        path: Path = self._root / file
-        if not place:
-            return path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else None
-        try:
-            return os.fsdecode(git.run(self._root, "show", f"{place}:./{file}"))
-        except BaselineFailed:
+        """A file of the project; None where there is none, be it that no file can have the name."""
+        if ".." in PurePosixPath(file).parts or PurePosixPath(file).is_absolute():
             return None
+        try:
+            content = git.run(self._root, "show", f"{place}:./{file}") if place else (self._root / file).read_bytes()
+        except (BaselineFailed, OSError):
+            return None
+        return content.decode("utf-8", errors="replace")

@@ -12,7 +12,7 @@ from golden.keys import nearest
 
 NONE = "none"
 _TEST = re.compile(r"(?P<file>[^\s:]+\.py)::(?P<name>.*\S)")
-_IDENTIFIER = re.compile(r"[A-Za-z]+\d+")
+_IDENTIFIER = re.compile(r"[A-Za-z]+[0-9]+")
 _PAGE = re.compile(r"[\w.-]+")
 
 
@@ -21,7 +21,7 @@ class Known:
     """What trailers may name.
 
     Attributes:
-        has_test: whether a test exists, by the commit that names it, its file and its name there.
+        has_test: whether pytest collects a test, by the commit that names it, its file and its name there.
         has_page: whether a page of work exists, by the commit and its name.
         sources: ids of the log of provenance.
     """
@@ -53,32 +53,44 @@ def wrong(message: Message, rule: Rule, bound: bool, known: Known) -> Iterator[s
     for key in unknown:
         yield f"unknown trailer {key!r}, {nearest(key, rule.names)}"
     for trailer in message.trailers:
-        for check in (_empty, _gate, _work, _provenance):
+        if not trailer.value:
+            yield f"{trailer.key}: says nothing. {_what(trailer.key, rule)}"
+            continue
+        for check in (_gate, _work, _provenance):
             told = check(message, trailer.key, trailer.value, known)
             if told:
-                yield told
+                yield told if trailer.value.casefold() != NONE else f"{told}. {_what(trailer.key, rule)}"
                 break
 
 
-def _empty(message: Message, key: str, value: str, known: Known) -> str | None:
-    return None if value else f"{key}: says nothing. Write {key}: {NONE} where there is none"
+def _what(key: str, rule: Rule) -> str:
+    """What to write: whatever changes the paths belongs to a page and to a test, but need not have a source, nor anything else."""
+    names = {
+        "gate": "Name a test, as tests/test_x.py::test_it",
+        "wp": f"Name a page of {rule.work}, without its .md",
+        GOLDEN_CHANGE.casefold(): "Name the scenario whose golden changes",
+    }
+    required = any(key.casefold() == name.casefold() for name in rule.required)
+    return names.get(key.casefold(), f"Write {key}: {NONE} where there is none" if required else "Leave it out where there is none")
 
 
 def _gate(message: Message, key: str, value: str, known: Known) -> str | None:
     if key.casefold() != "gate":
         return None
     test = _TEST.fullmatch(value)
+    if value.casefold() == NONE:
+        return f"Gate: {value} is no test, and what changes these paths has one"
     if test is None:
         return f"Gate: {value} is no test. Write it as tests/test_x.py::test_it, one trailer a test"
     exists = known.has_test(message.id, test["file"], test["name"].partition("[")[0])
-    return None if exists else f"Gate: {value} does not exist"
+    return None if exists else f"Gate: {value} does not exist, or pytest does not collect it"
 
 
 def _work(message: Message, key: str, value: str, known: Known) -> str | None:
     if key.casefold() != "wp":
         return None
     if not _PAGE.fullmatch(value):
-        return f"WP: {value} is no page's name"
+        return f"WP: {value} is no page's name. Write it without its .md, one trailer a page"
     return None if known.has_page(message.id, value) else f"WP: there is no page {value}.md"
 
 

@@ -30,6 +30,7 @@ FILES = {
     "pyproject.toml": CONFIG,
     "docs/provenance.md": LOG,
     "docs/work/wp-1.md": "# One\n",
+    "src/step.py": "def step(): pass\n",
     "tests/test_a.py": "class TestA:\n    def test_b(self): pass\n\ndef test_c(): pass\n",
 }
 WHOLE = "WP: wp-1\nProvenance: P1, P2\nGate: tests/test_a.py::TestA::test_b\nGate: tests/test_a.py::test_c[a b, [c]]"
@@ -37,9 +38,9 @@ WHOLE = "WP: wp-1\nProvenance: P1, P2\nGate: tests/test_a.py::TestA::test_b\nGat
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    init(tmp_path)
-    commit(tmp_path, FILES, "Begin")
-    return tmp_path
+    folder = init(tmp_path / "project")
+    commit(folder, FILES, f"Begin\n\n{WHOLE}")
+    return folder
 
 
 def land(folder: Path, message: str, path: str = "src/a.py") -> None:
@@ -89,7 +90,18 @@ def test_a_misspelt_one_is_unknown_and_the_right_one_missing(folder: Path) -> No
         ("WP: wp-1", "WP: the first one", "is no page's name"),
         ("P1, P2", "P1, P9", "Provenance: P9 is not in the log"),
         ("P1, P2", "Jordan", "is no list of ids"),
-        ("P1, P2", "", "Provenance: says nothing"),
+        ("P1, P2", "", "Provenance: says nothing. Write Provenance: none where there is none"),
+        ("WP: wp-1", "WP:", "WP: says nothing. Name a page of docs/work, without its .md"),
+        ("WP: wp-1", "WP: none", "WP: there is no page none.md. Name a page of docs/work, without its .md"),
+        ("WP: wp-1", "WP: ..", "WP: there is no page ...md"),
+        ("WP: wp-1", f"WP: {'w' * 300}", "WP: there is no page"),
+        ("Gate: tests/test_a.py::TestA::test_b", "Gate:", "Gate: says nothing. Name a test, as tests/test_x.py::test_it"),
+        ("Gate: tests/test_a.py::TestA::test_b", "Gate: none", "Gate: none is no test, and what changes these paths has one. Name a test"),
+        ("Gate: tests/test_a.py::TestA::test_b", f"Gate: {'t' * 300}.py::test_b", "does not exist"),
+        ("Gate: tests/test_a.py::TestA::test_b", "Gate: src/step.py::step", "does not exist, or pytest does not collect it"),
+        ("Gate: tests/test_a.py::TestA::test_b", "Gate: ../project/tests/test_a.py::test_c", "does not exist"),
+        ("WP: wp-1", "WP: wp-1\nGolden-Change:", "Golden-Change: says nothing. Name the scenario"),
+        ("WP: wp-1", "WP: wp-1\nCc:", "Cc: says nothing. Leave it out"),
     ],
 )
 def test_what_a_trailer_names_has_to_be_there(folder: Path, old: str, new: str, told: str) -> None:
@@ -123,7 +135,7 @@ def test_a_test_that_was_renamed_later_is_no_fault_of_an_old_commit(folder: Path
     land(folder, f"Change\n\n{WHOLE}")
     commit(folder, {"tests/test_a.py": "class TestA:\n    def test_b(self): pass\n\ndef test_d(): pass\n"}, "Rename")
     assert faults(folder) == []
-    assert faults(folder, base) == ["Gate: tests/test_a.py::test_c[a b, [c]] does not exist"]
+    assert faults(folder, base) == ["Gate: tests/test_a.py::test_c[a b, [c]] does not exist, or pytest does not collect it"]
 
 
 def test_commits_before_the_rule_are_left_alone(folder: Path) -> None:
@@ -143,7 +155,10 @@ def test_commits_before_the_rule_are_left_alone(folder: Path) -> None:
         ("| P2 | The manual | more |", "| P2 | Muon, at https://example.org/muon/ | more |", 8, "stands already, as P1"),
         ("| P2 |", "| P1 |", 8, "stands already, as P1"),
         ("| P1 |", "| P4 |", 8, "P2 is out of order: it stands after P4"),
-        ("## 2020-01-01", "## 1 January", 3, "is no day"),
+        ("## 2020-01-01", "## 1 January", 3, "'1 January' is no day, so that the rows under it cannot be held to one"),
+        ("## 2020-01-01", "## 20200101", 3, "is no day"),
+        ("## 2020-01-01", "## 2020-02-30", 3, "is no day"),
+        ("| P2 |", f"| P{'9' * 5000} |", 8, "names no source"),
         ("| P2 |", "\n## 2019-12-31\n\n| P2 |", 9, "2019-12-31 stands after 2020-01-01"),
         ("## 2020-01-01\n", "", 6, "P1 stands under no day"),
         ("| P2 |", "| second |", 8, "names no source"),
@@ -160,9 +175,52 @@ def test_the_log_has_each_source_once_on_its_first_day_in_order(folder: Path, ol
     assert any(text.startswith(f"docs/provenance.md:{line}: ") and told in text for text in texts)
 
 
+@pytest.mark.parametrize("heading", ["yesterday", "99999", "0", "20261129"])
+def test_under_a_heading_that_is_no_day_nothing_else_is_said_of_the_rows(folder: Path, heading: str) -> None:
+    """A row that no commit names, and one that a commit names, can be held to no day."""
+    write(folder, {"docs/provenance.md": LOG.replace("2020-01-01", heading) + "| P3 | More | none |\n"})
+    (fault,) = faults(folder)
+    assert fault.startswith(f"'{heading}' is no day")
+
+
+def test_none_is_right_where_there_may_be_none(folder: Path) -> None:
+    """A change need not have a source, nor an assumption, and a page may be called so."""
+    write(folder, {"pyproject.toml": CONFIG.replace('"Gate"', '"Gate", "Assumptions"').replace("paths", "since = 'HEAD'\npaths")})
+    base = commit(folder, {"docs/work/none.md": "# None\n"}, "Set up")
+    gate = "Gate: tests/test_a.py::test_c"
+    land(folder, f"Change\n\nWP: none\nProvenance: none\nAssumptions: none\n{gate}")
+    assert faults(folder, base) == []
+
+
+@pytest.mark.parametrize("path", ["srcc", "src/*.py", "../elsewhere", "/etc/passwd", "src/step.py/x"])
+def test_a_path_that_never_was_is_a_mistake(folder: Path, path: str) -> None:
+    write(folder, {"pyproject.toml": CONFIG.replace('"src"', f'"src", "{path}"')})
+    with pytest.raises(ConfigurationError, match="there neither is nor was such a file or folder") as caught:
+        faults(folder)
+    assert f"paths names {path!r}" in str(caught.value)
+
+
+def test_a_path_that_was_there_still_binds_its_commits(folder: Path) -> None:
+    """A folder that was renamed: what was done under its old name is held to the rule."""
+    write(folder, {"pyproject.toml": CONFIG.replace('"src"', '"src", "new"')})
+    with pytest.raises(ConfigurationError, match="'new'"):
+        faults(folder)
+    (folder / "src").rename(folder / "new")
+    commit(folder, {}, f"Rename\n\n{WHOLE}")
+    land(folder, "Careless", "new/step.py")
+    config = find(folder)
+    rule = Rule.of(config)
+    assert rule is not None
+    assert review(config, rule, None).commits == 3
+    assert len(faults(folder)) == 3
+
+
 def test_a_log_that_is_gone_is_told(folder: Path) -> None:
     write(folder, {"docs/provenance.md": None})
-    assert faults(folder) == ["there is no such log, and commits have to name what stands in it"]
+    assert faults(folder) == [
+        "Provenance: P1, P2 are not in the log",
+        "there is no such log, and commits have to name what stands in it",
+    ]
 
 
 @pytest.mark.parametrize(
