@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from gate import facts, git
 from gate.config import Config
 from gate.errors import GoldenError
+from gate.former import Former
 from gate.history import Repository
 from gate.trailers.message import messages
 from gate.trailers.rule import GOLDEN_CHANGE
@@ -78,57 +78,65 @@ class Amended:
         since: the revision compared with.
         compared: how many goldens it had.
         changes: in order of their places.
+        before, after: the folder that held the goldens there, and the one that does now.
+        gone: whether the former one is no longer there.
     """
 
     since: str
     compared: int
     changes: tuple[Amendment, ...]
+    before: str
+    after: str
+    gone: bool
 
     @property
     def exit_code(self) -> int:
         """1, as any drift, where something is missing."""
         return 1 if any(change.faults for change in self.changes) else 0
 
+    def lines(self) -> Iterator[str]:
+        """What became of the folder, where something did, and each amendment, for people."""
+        if self.before != self.after:
+            yield f"the goldens were in {self.before}/ at {self.since[:10]}, and are in {self.after}/ now"
+        if self.gone and self.compared:
+            yield f"{self.before}/ is gone; at {self.since[:10]} it held {facts.count(self.compared, 'golden')}"
+        for change in self.changes:
+            yield from change.lines()
+
     def as_json(self) -> dict[str, Any]:
         """The result as `--json` writes it."""
-        return {"since": self.since, "compared": self.compared, "changes": [change.as_json() for change in self.changes]}
+        root = {"before": self.before, "after": self.after, "gone": self.gone}
+        return {"since": self.since, "compared": self.compared, "root": root, "changes": [change.as_json() for change in self.changes]}
 
 
 def amended(config: Config, since: str) -> Amended:
     """Compares every golden of a revision with that of the work tree.
+
+    Where the goldens lay at the revision its own configuration says; those of one place (hardware, torch, scenario) belong together,
+    whatever folder holds them all.
 
     Args:
         config: the project's.
         since: a commit's id.
 
     Raises:
-        BaselineFailed: git cannot give the goldens.
+        BaselineFailed: git cannot give the goldens, or a shallow clone lacks commits that might own up to a change.
         StoreError: there is no room for them.
     """
     repository = Repository.of(config.root)
+    repository.check_whole(f"{since}..HEAD")
     owners: dict[str, list[str]] = {}
     for message in messages(config.root, f"{since}..HEAD"):
         for name in (name.strip() for value in message.values(GOLDEN_CHANGE) for name in value.split(",")):
             owners.setdefault(name, []).append(message.id)
     objects = git.Objects(repository.top)
     try:
-        found = _goldens(repository, config, since)
-        changes = [_amendment(objects, since, config, place, files, owners) for place, files in sorted(found.items())]
+        former = Former.of(objects, repository, config, since)
+        changes = [_amendment(objects, since, config, place, files, owners) for place, files in sorted(former.files.items())]
     finally:
         objects.close()
-    return Amended(since, len(found), tuple(change for change in changes if change))
-
-
-def _goldens(repository: Repository, config: Config, since: str) -> dict[str, dict[str, str]]:
-    """The goldens of a commit by their place below the root: name of each file to its path in the repository."""
-    root = f"{repository.prefix}{config.goldens.relative_to(config.root).as_posix()}/"
-    listed = os.fsdecode(git.run(repository.top, *git.LITERAL, "ls-tree", "-r", "-z", "--name-only", since, "--", root)).split("\0")
-    folders: dict[str, dict[str, str]] = {}
-    for path in filter(None, listed):
-        place, _, name = path.removeprefix(root).rpartition("/")
-        if place.count("/") == 2 and place.split("/")[1].startswith("torch-"):
-            folders.setdefault(place, {})[name] = path
-    return {place: files for place, files in folders.items() if FILE in files}
+    after, gone = config.goldens.relative_to(config.root).as_posix(), not (config.root / former.root).exists()
+    return Amended(since, len(former.files), tuple(change for change in changes if change), former.root, after, gone)
 
 
 def _amendment(

@@ -34,8 +34,7 @@ def golden_changes(config: Config, since: str | None) -> Line:
     found = amended.amended(config, since)
     faults = sum(bool(change.faults) for change in found.changes)
     why = f"{len(found.changes)} of {found.compared} changed" + (f", {faults} without all that a meant change needs" if faults else "")
-    details = tuple(line for change in found.changes for line in change.lines())
-    return Line("golden changes", Verdict.DRIFT.value if faults else "passed", found.exit_code, why, details, found.as_json())
+    return Line("golden changes", Verdict.DRIFT.value if faults else "passed", found.exit_code, why, tuple(found.lines()), found.as_json())
 
 
 def claimed(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.amended import Amended, Amendment, amended
+from gate.errors import BaselineFailed
 from golden.manifest import Reason
 from tests.gate.evidence.records import Toy
 
@@ -101,3 +102,121 @@ def test_a_golden_that_cannot_be_read_fails(toy: Toy) -> None:
     path.write_text(path.read_text().replace('"2.13.0"', '"2.13.1"'))
     (fault,) = only(toy, "HEAD~1").faults
     assert "cannot be read" in fault
+
+
+def rerooted(toy: Toy, before: str = "goldens", after: str = "gold2") -> None:
+    """Names another folder for the goldens."""
+    file = toy.folder / "pyproject.toml"
+    text = file.read_text()
+    line = f'goldens = "{before}"\n'
+    file.write_text(
+        text.replace(line, f'goldens = "{after}"\n')
+        if line in text
+        else text.replace("[tool.gate]\n", f'[tool.gate]\ngoldens = "{after}"\n')
+    )
+
+
+def test_goldens_that_were_recorded_anew_in_another_folder_have_changed(toy: Toy) -> None:
+    """The configuration of the revision says where they were; one that was taken along as it is has not changed."""
+    toy.golden("digits", seed=5)
+    (toy.folder / "goldens").rename(toy.folder / "gold2")
+    rerooted(toy)
+    toy.commit("Move")
+    found = look(toy, "HEAD~1")
+    assert (found.compared, found.exit_code) == (2, 1)
+    (change,) = found.changes
+    assert (change.golden, len(change.faults)) == ("cpu/torch-2.13.0/digits", 2)
+    text = "\n".join(found.lines())
+    assert "the goldens were in goldens/ at" in text
+    assert "and are in gold2/ now" in text
+    assert "goldens/ is gone; at " in text
+    assert found.as_json()["root"] == {"before": "goldens", "after": "gold2", "gone": True}
+
+
+def test_another_folder_with_the_same_goldens_is_told_and_is_no_fault(toy: Toy) -> None:
+    rerooted(toy, after="deep/gold")
+    shutil.copytree(toy.folder / "goldens", toy.folder / "deep/gold")
+    toy.commit("Copy")
+    found = look(toy, "HEAD~1")
+    assert (found.compared, found.changes, found.gone) == (2, (), False)
+    assert len(list(found.lines())) == 1
+
+
+def test_a_folder_that_was_named_at_the_revision_is_looked_into(toy: Toy) -> None:
+    """And back again: what is usual now was not then. The change is owned up to as any other."""
+    (toy.folder / "goldens").rename(toy.folder / "gold2")
+    rerooted(toy)
+    toy.commit("Move")
+    (toy.folder / "gold2").rename(toy.folder / "goldens")
+    rerooted(toy, "gold2", "goldens")
+    toy.golden("digits", seed=5, reason=Reason("Smaller steps", {}))
+    toy.commit("Move back")
+    assert len(only(toy).faults) == 1
+    toy.commit(OWNED)
+    assert only(toy, "HEAD~2").faults == ()
+
+
+def test_a_folder_that_is_gone_is_named_with_each_golden(toy: Toy) -> None:
+    shutil.rmtree(toy.folder / "goldens")
+    toy.commit("Tidy up")
+    found = look(toy, "HEAD~1")
+    assert ([change.scenario for change in found.changes], found.exit_code) == (["digits", "text"], 1)
+    assert next(iter(found.lines())).startswith("goldens/ is gone; at ")
+
+
+def test_a_new_name_for_a_folder_that_nobody_recorded_into_removes_every_golden(toy: Toy) -> None:
+    rerooted(toy)
+    toy.commit("Forget")
+    assert len(look(toy, "HEAD~1").changes) == 2
+
+
+def test_a_folder_behind_a_link_at_the_revision_is_found(toy: Toy) -> None:
+    (toy.folder / "store").mkdir()
+    (toy.folder / "goldens").rename(toy.folder / "store/real")
+    (toy.folder / "goldens").symlink_to("store/real")
+    toy.commit("Link")
+    (toy.folder / "goldens").unlink()
+    (toy.folder / "store/real").rename(toy.folder / "goldens")
+    toy.golden("digits", seed=5)
+    toy.commit("No link")
+    assert look(toy, "HEAD~1").compared == 2
+    assert only(toy).scenario == "digits"
+
+
+def test_before_the_project_used_gate_the_folder_is_that_of_now(toy: Toy) -> None:
+    """Without a table, and without the file; a file that cannot be read says nothing, so nothing is judged."""
+    text = (toy.folder / "pyproject.toml").read_text()
+    for former in (None, "", "[tool.ruff]\n"):
+        toy.commit("Before", pyproject_toml=former)
+        toy.commit("After", pyproject_toml=text)
+        assert look(toy, "HEAD~1").compared == 2
+    for broken in ("[tool.gate", "[tool.gate]\ngoldens = 3\n", '[tool.gate]\ngoldens = "../x"\n'):
+        toy.commit("Broken", pyproject_toml=broken)
+        toy.commit("Mended", pyproject_toml=text)
+        with pytest.raises(BaselineFailed, match="Name another commit"):
+            look(toy, "HEAD~1")
+
+
+def test_a_merge_may_own_up(toy: Toy) -> None:
+    toy.git("checkout", "-q", "-b", "side")
+    toy.golden("digits", seed=5, reason=Reason("Smaller steps", {}))
+    toy.commit("Move bits")
+    toy.git("checkout", "-q", "main")
+    toy.commit("Meanwhile", README_md="# A\n")
+    toy.git("merge", "-q", "--no-ff", "-m", OWNED, "side")
+    assert only(toy).faults == ()
+
+
+def test_a_shallow_clone_that_lacks_commits_between_judges_nothing(toy: Toy, tmp_path: Path) -> None:
+    """One of them may own up to the change."""
+    toy.golden("digits", seed=5, reason=Reason("Smaller steps", {}))
+    toy.commit(OWNED)
+    toy.commit("More", README_md="# A\n")
+    base = toy.git("rev-parse", "HEAD~2")
+    toy.git("clone", "-q", "--depth", "1", toy.folder.as_uri(), str(tmp_path / "clone"))
+    clone = Toy(tmp_path / "clone")
+    clone.git("fetch", "-q", "--depth", "1", "origin", base)
+    with pytest.raises(BaselineFailed, match="git fetch --unshallow"):
+        amended(clone.config, base)
+    clone.git("fetch", "-q", "--unshallow")
+    assert len(amended(clone.config, base).changes) == 1
