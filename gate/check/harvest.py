@@ -76,6 +76,12 @@ def outcomes(folder: Path) -> dict[str, Outcome]:
     return {key: _outcome(several) for key, several in reports.items()}
 
 
+def part(folder: Path) -> str:
+    """The options of the environment that take part of the tests; "" where all that the project's configuration selects were collected."""
+    file = folder / "part"
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
 def known(folder: Path, root: Path, found: Mapping[str, Item], ended: Mapping[str, Outcome]) -> dict[str, Known]:
     """What was seen of each test that ran: its own doing, and that of the fixtures that it shares with others."""
     seen, contexts, compiled = _seen(folder)
