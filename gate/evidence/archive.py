@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -86,8 +87,8 @@ def load(config: Config) -> Archive:
     spoilt: list[tuple[Path, str]] = []
     for path, kept in _files(config):
         try:
-            if path.is_symlink() or path.stat().st_size > MOST:
-                raise ValueError("is a link, or larger than any record")
+            if not _is_plain(path):
+                raise ValueError("is a link, a folder or no plain file, or larger than any record")
             records.append(Filed(parse(path.read_bytes(), path.name), path, kept))
         except ValueError as error:
             spoilt.append((path, str(error)))
@@ -104,11 +105,19 @@ def kept_folder(config: Config, hardware: str) -> Path:
     return config.goldens / hardware / FOLDER
 
 
+def _is_plain(path: Path) -> bool:
+    """Whether it may be read: opening a pipe would wait for its writer. Raises OSError where it is gone."""
+    facts = path.lstat()
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST
+
+
 def _thin(path: Path, record: Record) -> None:
     """Removes earlier records of one thing that read the same, and all but the newest of the others."""
     earlier: list[tuple[str, Path]] = []
     for other in path.parent.glob(f"{glob.escape(path.name[: -len(_MARK) - len('.json')])}{_MARK}.json"):
         with suppress(OSError, ValueError):
+            if not _is_plain(other):
+                continue
             known = parse(other.read_bytes(), other.name)
             same = (known.subjects, known.since) == (record.subjects, record.since)
             earlier.append(("" if same and other != path else known.time, other))

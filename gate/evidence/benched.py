@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from gate.benchmark.judgement import Speed
 from gate.benchmark.result import Result
 from gate.config import Config
+from gate.evidence import newcomers
 from gate.evidence.leaving import Finding, leave
+from gate.evidence.present import Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot
 
@@ -30,6 +32,7 @@ def put_on_record(config: Config, before: Snapshot, result: Result) -> None:
         documents=True,
         scenarios=[name for name in config.scenarios if name in arms],
         tables=(f"tool.gate.bench.{result.bench}",),
+        patterns=newcomers.beside(Present(config), map(str, result.read.sources), documents=True),
         packages={name: str(version) for name, version in packages.items()} if isinstance(packages, Mapping) else {},
     )
     found = "failed" if result.verdict in _FAILED else "inconclusive" if result.verdict is Speed.INCONCLUSIVE else "passed"

@@ -9,8 +9,9 @@ from dataclasses import replace
 from gate.check.result import Checked, Word
 from gate.config import Config
 from gate.errors import BaselineFailed
-from gate.evidence import packages
+from gate.evidence import newcomers, packages, settings
 from gate.evidence.leaving import Finding, leave
+from gate.evidence.present import Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot, StaleEvidence
 from gate.machine import Machine, device_of
@@ -38,10 +39,14 @@ def put_on_record(config: Config, before: Snapshot, checked: Checked, *, ours: b
         return checked
     whole = checked.base is None or (checked.total is not None and len(checked.outcomes) >= checked.total > 0)
     files = sorted({key.partition("::")[0] for key in checked.outcomes})
+    present = Present(config)
+    plugins, absent = newcomers.plugins(present)
+    subjects = {*checked.subjects, *plugins}
+    patterns = {*newcomers.of_tests(present, files), *newcomers.beside(present, subjects), *absent}
     reading = Reading(
-        files=tuple(checked.subjects),
-        tables=("tool.pytest",),
-        patterns=tuple(sorted({f"{file.split('/')[0]}/*.py" for file in files if "/" in file})) if whole else (),
+        files=tuple(subjects),
+        tables=("tool.pytest", *settings.TABLES),
+        patterns=tuple(patterns) if whole else (),
         packages=packages.imported(config.root, checked.subjects) if ours else {},
     )
     counts = {status: len(checked.having(status)) for status in ("passed", "failed", "skipped")}

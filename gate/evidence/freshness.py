@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gate.evidence.present import Present
+from gate.evidence.settings import TABLES
 from gate.evidence.statement import Kind, Record, Subject
 from gate.machine import Machine
 from gate.version import agrees
@@ -22,11 +23,13 @@ class Change:
         subject: as it was.
         told: what changed, as a sentence without its end.
         files: the project's files that changed; none for packages.
+        gone: whether a file is not there any more.
     """
 
     subject: Subject
     told: str
     files: tuple[str, ...] = ()
+    gone: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,20 +58,24 @@ class Here:
     def _change(self, subject: Subject) -> Iterator[Change]:
         now = self.present.subject(subject.kind, subject.name)
         if now is None or now.digest != subject.digest:
-            yield _told(subject, now, self.present.config.file.name)
+            if subject.kind in (Kind.NAMES, Kind.CHANGED):
+                yield from _names(subject, now)
+            else:
+                yield _told(subject, now, self.present.config.file.name)
 
 
 def _told(subject: Subject, now: Subject | None, file: str) -> Change:
     name, kind = subject.name, subject.kind
     if kind is Kind.FILE:
-        return Change(subject, f"{name} {'is gone' if now is None else 'has other content'}", (name,))
+        return Change(subject, f"{name} {'is gone' if now is None else 'has other content'}", (name,), gone=now is None)
     if kind is Kind.PACKAGE:
         return Change(subject, f"package {name} was {subject.value}, {'is gone' if now is None else f'now {now.value}'}")
     if kind is Kind.SCENARIO:
         return Change(subject, f"[tool.gate.scenarios.{name}]: {_settings(subject.value, now)}", (file,))
-    if kind is Kind.TABLE:
-        return Change(subject, f"[{name}] in {file} {'is gone' if now is None else 'has other content'}", (file,))
-    return _names(subject, now)
+    apart = name.partition(":")[0] if name in TABLES else ""
+    value = now.value if now else None
+    became = "is gone" if value is None else "is new" if subject.value is None else "has other content"
+    return Change(subject, f"what pytest reads of {apart} {became}" if apart else f"[{name}] in {file} {became}", (apart or file,))
 
 
 def _settings(before: Json, now: Subject | None) -> str:
@@ -78,18 +85,15 @@ def _settings(before: Json, now: Subject | None) -> str:
     return ", ".join(f"{key} {shown(before.get(key))}, now {shown(now.value.get(key))}" for key in keys)
 
 
-def _names(subject: Subject, now: Subject | None) -> Change:
+def _names(subject: Subject, now: Subject | None) -> Iterator[Change]:
+    """Each file for itself: each may have come or gone in another commit."""
     before, after = _listed(subject.value), _listed(now.value if now else [])
-    told = {"new": [name for name in after if name not in before], "gone": [name for name in before if name not in after]}
+    new, gone = "is new", "is gone"
     if subject.kind is Kind.CHANGED:
-        told = {f"changed since {subject.name[:10]} as well": told["new"], f"as in {subject.name[:10]} again": told["gone"]}
-    text = "; ".join(f"{_few(names)} {'is' if len(names) == 1 else 'are'} {what}" for what, names in told.items() if names)
-    return Change(subject, text, tuple(name for names in told.values() for name in names))
+        new, gone = f"is changed since {subject.name[:10]} as well", f"is as in {subject.name[:10]} again"
+    yield from (Change(subject, f"{name} {new}", (name,)) for name in after if name not in before)
+    yield from (Change(subject, f"{name} {gone}", (name,)) for name in before if name not in after)
 
 
 def _listed(value: Any) -> list[str]:
     return [str(name) for name in value] if isinstance(value, list) else []
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

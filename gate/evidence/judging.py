@@ -11,7 +11,9 @@ from gate.evidence.freshness import Change, Here
 from gate.evidence.leaving import PASSED
 from gate.evidence.required import Need
 from gate.evidence.statement import Record
+from gate.layout import builds, torch_folders
 from gate.machine import device_of
+from golden.settings import Settings
 
 COMMANDS = {"tests": "gate check --all", "goldens": "gate verify", "mutation": "gate mutate", "bench": "gate bench"}
 _NOTHING = {"tests": ("passed", "no test passed"), "mutation": ("killed", "no mutant was killed")}
@@ -64,7 +66,17 @@ class Bench:
         scenarios: tuple[str | None, ...] = need.scenarios or (None,)
         return [(scenario, self._answer(need, scenario)) for scenario in scenarios]
 
+    def _lacks_golden(self, need: Need, scenario: str) -> bool:
+        """Whether a scenario has no golden that a record could be of."""
+        config = self.here.present.config
+        settings, folder = config.scenarios[scenario], config.goldens / need.hardware
+        name = settings.same_as or settings.name
+        held = builds(folder, need.torch, name) if need.torch else [torch / name for torch in torch_folders(folder)]
+        return not any((golden / "manifest.json").is_file() for golden in held)
+
     def _answer(self, need: Need, scenario: str | None) -> Answer:
+        if need.check == "goldens" and scenario and self._lacks_golden(need, scenario):
+            return Answer(State.MISSING, f"no golden. Run {recording(need, self.here.present.config.scenarios[scenario])}")
         found = [filed for filed in self.records if need.fits(filed.record) and filed.record.scenario == scenario]
         fitting = [filed for filed in found if filed.record.since is None or filed.record.since in self.since]
         if not fitting:
@@ -105,6 +117,14 @@ def command(need: Need) -> str:
         text += f" --goldens goldens/{need.hardware}" if device_of(need.hardware) == "cuda" else ""
         text += f" --torch {need.torch}" if need.torch else ""
     return f"{text} on a machine with {need.hardware}, and gate status --keep" if device_of(need.hardware) == "cuda" else text
+
+
+def recording(need: Need, settings: Settings) -> str:
+    """The command that would record a scenario's golden."""
+    cuda = device_of(need.hardware) == "cuda"
+    text = f"gate record {settings.same_as or settings.name}" + (" --device cuda" if cuda else "")
+    text += f" --torch {need.torch}" if need.torch else ""
+    return f"{text} on a machine with {need.hardware}" if cuda else text
 
 
 def worst(states: Iterable[State]) -> State:

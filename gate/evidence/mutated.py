@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gate.config import Config
-from gate.evidence import packages
+from gate.evidence import newcomers, packages, settings
 from gate.evidence.leaving import Finding, leave
+from gate.evidence.present import SOURCES, Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot
 from gate.mutation.mutant import Status
@@ -32,12 +33,17 @@ def put_on_record(
     if result.verdict == "not-judged":
         return
     sure = whole and result.sampled is None
+    present = Present(config)
+    plugins, absent = newcomers.plugins(present)
     folders = [path.rstrip("/") for path in paths if not path.endswith(".py")]
+    named = [f"{folder}/*.py" if folder != "." else "*.py" for folder in folders] if paths else [SOURCES]
+    files = {*result.files, *plugins}
+    patterns = (*named, *newcomers.of_tests(present), *newcomers.beside(present, files), *absent)
     reading = Reading(
-        files=tuple(result.files),
+        files=tuple(files),
         scenarios=[name for name in result.witnesses.scenarios if name in config.scenarios],
-        tables=("tool.pytest",),
-        patterns=[f"{folder}/*.py" if folder != "." else "*.py" for folder in folders] if since is None else (),
+        tables=("tool.pytest", *settings.TABLES),
+        patterns=patterns if since is None else (),
         packages=packages.imported(config.root, result.files),
     )
     if result.survivors:

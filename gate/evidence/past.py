@@ -12,6 +12,7 @@ from gate.config import Config, parse
 from gate.content import Content
 from gate.errors import BaselineFailed, GoldenError
 from gate.evidence.present import resolved, table
+from gate.evidence.settings import TABLES, value
 from gate.evidence.statement import Kind, Subject, digest_of
 from gate.history import Repository
 from golden.settings import Settings
@@ -40,7 +41,7 @@ class Past:
         self._repository: Repository | None = None
         self._content: Content | None = None
         self._stack = ExitStack()
-        self._known: dict[tuple[Kind, str, str], Commit | None] = {}
+        self._known: dict[tuple[Kind, str, str, str], Commit | None] = {}
         with suppress(BaselineFailed):
             self._repository = Repository.of(config.root)
         self.shallow = self._repository is not None and self._repository.shallow
@@ -53,55 +54,91 @@ class Past:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stack.close()
 
-    def first(self, subject: Subject) -> Commit | None:
+    def first(self, subject: Subject, file: str = "") -> Commit | None:
         """The first commit after which a subject was no longer what it was when a record read it.
 
         None where no commit did it (the work tree alone differs), where none has what was read, and where history does not hold it.
+
+        Args:
+            subject: as it was.
+            file: of names of files, the one that has come or gone.
         """
-        key = (subject.kind, subject.name, subject.digest)
+        key = (subject.kind, subject.name, subject.digest, file)
         if key not in self._known:
             self._known[key] = None
             with suppress(BaselineFailed):
-                self._known[key] = self._first(subject)
+                self._known[key] = self._first(subject, file)
         return self._known[key]
+
+    def removed(self, file: str) -> Commit | None:
+        """The commit that removed a file which is not in HEAD; None where there is none."""
+        with suppress(BaselineFailed):
+            return self._moved(file, self._there(file), absent=False)
+        return None
+
+    def holds(self, commit: Commit, file: str) -> bool:
+        """Whether a commit has a file."""
+        return self._content is not None and self._content.digest(commit.id, file) is not None
+
+    def is_committed(self, file: str) -> bool:
+        """Whether a file, or that there is none, is as HEAD has it; no where there is no history."""
+        if self._repository is None:
+            return False
+        with suppress(BaselineFailed):
+            return not git.run(self._repository.project, *git.LITERAL, "status", "--porcelain", "--", file)
+        return False
 
     def oldest(self, commits: list[Commit]) -> Commit | None:
         """The first of several to be committed."""
         if self._repository is None or len(commits) < 2:
             return commits[0] if commits else None
-        order = git.run(self._repository.top, "rev-list", "--no-walk=sorted", *(commit.id for commit in commits)).decode().split()
-        return next(commit for commit in commits if commit.id == order[-1])
+        # By descent: several commits may be of one second.
+        order = git.run(self._repository.top, "rev-list", "--topo-order", "--reverse", "HEAD").decode().split()
+        return min(commits, key=lambda commit: order.index(commit.id))
 
-    def _first(self, subject: Subject) -> Commit | None:
-        if self._repository is None:
+    def _first(self, subject: Subject, file: str) -> Commit | None:
+        content = self._content
+        if content is None:
             return None
-        state = self._states(subject)
-        if state is None:
+        nothing = digest_of(None)
+        if subject.kind is Kind.FILE:
+            return self._moved(subject.name, lambda commit: content.digest(commit, subject.name) == subject.digest, absent=False)
+        if subject.kind in (Kind.SCENARIO, Kind.TABLE):
+            path = subject.name.partition(":")[0] if subject.name in TABLES else self._file
+            absent = subject.kind is Kind.TABLE and subject.digest == nothing
+            return self._moved(path, lambda commit: self._value(commit, subject) == subject.digest, absent=absent)
+        listed = isinstance(subject.value, list) and file in subject.value
+        if subject.kind is Kind.NAMES:
+            there = self._there(file)
+            return self._moved(file, lambda commit: there(commit) is listed, absent=not listed)
+        if subject.kind is Kind.CHANGED:
+            base = content.digest(subject.name, file)
+            return self._moved(file, lambda commit: (content.digest(commit, file) != base) is listed, absent=(base is not None) is listed)
+        return None
+
+    def _there(self, file: str) -> Callable[[str], bool]:
+        return lambda commit: self._content is not None and self._content.digest(commit, file) is not None
+
+    def _moved(self, path: str, was: Callable[[str], bool], *, absent: bool) -> Commit | None:
+        """The first commit after the last one in which something was so; `absent`: it was also so before there was such a file."""
+        found = next((commit for commit in self._commits(path, "HEAD") if was(commit)), None)
+        if found is None and not absent:
             return None
-        path, digest = state
-        found = next((commit for commit in self._commits(path, "HEAD") if digest(commit) == subject.digest), None)
-        if found is None:
-            return None
-        later = list(self._commits(path, f"{found}..HEAD"))
-        moved = next((commit for commit in reversed(later) if digest(commit) != subject.digest), None)
-        return self.commit(moved) if moved else None
+        later = list(self._commits(path, f"{found}..HEAD" if found else "HEAD"))
+        moved = next((commit for commit in reversed(later) if not was(commit)), None)
+        return self.commit(moved) if moved and (found or not self._is_cut_off(moved)) else None
+
+    def _is_cut_off(self, commit: str) -> bool:
+        """Whether a shallow clone leaves out what was before a commit, so that it seems to bring whatever it has."""
+        if self._repository is None or not self.shallow:
+            return False
+        return not git.run(self._repository.top, "rev-list", "--parents", "-1", commit).split()[1:]
 
     def commit(self, name: str) -> Commit:
         """A commit by its full id."""
         assert self._repository is not None, "a commit comes from a repository"
         title = git.run(self._repository.top, "log", "-1", "--no-show-signature", "--format=%h (%s)", name)
         return Commit(name, title.decode(errors="replace").strip())
-
-    def _states(self, subject: Subject) -> tuple[str, Callable[[str], str | None]] | None:
-        """The path whose commits may have changed a subject, and its digest at a commit."""
-        content = self._content
-        if content is None:
-            return None
-        if subject.kind is Kind.FILE:
-            return subject.name, lambda commit: content.digest(commit, subject.name)
-        if subject.kind in (Kind.SCENARIO, Kind.TABLE):
-            return self._file, lambda commit: self._value(commit, subject)
-        return None
 
     def _commits(self, path: str, revisions: str) -> Iterator[str]:
         """Commits that changed a path of the project, newest first."""
@@ -111,9 +148,11 @@ class Past:
         yield from answer.decode().split()
 
     def _value(self, commit: str, subject: Subject) -> str | None:
-        """The digest that a part of pyproject.toml had at a commit."""
+        """The digest that a part of pyproject.toml, or what pytest reads of a file of its own, had at a commit."""
         assert self._repository is not None, "history has a repository"
         try:
+            if subject.name in TABLES:
+                return digest_of(value(file := subject.name.partition(":")[0], self._text(commit, file)))
             document = parse(git.run(self._repository.top, "show", f"{commit}:{self._repository.prefix}{self._file}").decode("utf-8-sig"))
             if subject.kind is Kind.TABLE:
                 return digest_of(table(document, subject.name))
@@ -121,3 +160,9 @@ class Past:
             return digest_of(resolved(Settings.from_table(subject.name, found)))
         except (GoldenError, ValueError, KeyError, TypeError):
             return None
+
+    def _text(self, commit: str, file: str) -> str | None:
+        assert self._repository is not None, "history has a repository"
+        with suppress(BaselineFailed):
+            return git.run(self._repository.top, "show", f"{commit}:{self._repository.prefix}{file}").decode(errors="replace")
+        return None

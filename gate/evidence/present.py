@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any
 from gate import git, inventory
 from gate.config import Config, read
 from gate.errors import BaselineFailed
+from gate.evidence import settings as pytests
 from gate.evidence.statement import Kind, Subject
 from golden import canonical
 from golden.canonical import Json
@@ -22,6 +23,7 @@ from golden.tree import Tree
 
 DOCUMENTS = (".md", ".rst")
 FOLDER = "evidence"  # below a hardware folder: records that are kept
+SOURCES = "<all sources>"  # a pattern: what gate mutate takes where no path is named
 _UNSTORED = ("name", "devices")  # settings that say nothing of one run on one device
 
 
@@ -35,6 +37,7 @@ class Present:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._digests: dict[str, str | None] = {}
+        self._matching: dict[str, list[str]] = {}
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -46,6 +49,14 @@ class Present:
         except BaselineFailed:  # no repository
             found = set(_walk(root))
         return tuple(sorted(path for path in found if not self.is_evidence(path)))
+
+    @cached_property
+    def folders(self) -> Mapping[str, frozenset[str]]:
+        """Names of the project's files by folder, "." for the project's own."""
+        found: dict[str, set[str]] = {}
+        for path in map(PurePosixPath, self.files):
+            found.setdefault(path.parent.as_posix(), set()).add(path.name)
+        return {folder: frozenset(names) for folder, names in found.items()}
 
     @cached_property
     def packages(self) -> Mapping[str, str]:
@@ -71,9 +82,53 @@ class Present:
             self._digests[path] = content.digest if content else None
         return self._digests[path]
 
+    def is_recorded(self, path: str) -> bool:
+        """Whether a path is part of a golden, which a check reads by its own name."""
+        goldens = self.config.goldens.relative_to(self.config.root).parts
+        parts = PurePosixPath(path).parts
+        return parts[: len(goldens)] == goldens and any(part.startswith("torch-") for part in parts[len(goldens) + 1 : len(goldens) + 2])
+
+    def holds(self, path: str) -> bool:
+        """Whether the project has such a file, or a folder with files in it."""
+        return path in self._places
+
     def matching(self, pattern: str) -> list[str]:
-        """The project's files that a pattern has; `*` stands for anything, slashes too."""
-        return [path for path in self.files if fnmatchcase(path, pattern)]
+        """The project's files that a pattern has.
+
+        In one that begins with a slash, as in .gitignore, `*` stands for no slash and `**` for any folders without a dot in front, virtual
+        environments left out; in any other, `*` stands for anything. `SOURCES` has what `gate mutate` takes where no path is named.
+        """
+        if pattern not in self._matching:
+            self._matching[pattern] = self._sources() if pattern == SOURCES else [path for path in self.files if self.fits(path, pattern)]
+        return self._matching[pattern]
+
+    def fits(self, path: str, pattern: str) -> bool:
+        """Whether a pattern has a path, be there such a file or not."""
+        if not pattern.startswith("/"):
+            return fnmatchcase(path, pattern)
+        return _fits(pattern[1:].split("/"), path.split("/")) and not self._is_installed(path)
+
+    @cached_property
+    def _places(self) -> frozenset[str]:
+        above = (folder.as_posix() for path in self.folders for folder in (PurePosixPath(path), *PurePosixPath(path).parents))
+        return frozenset({*self.files, *above})
+
+    @cached_property
+    def _environments(self) -> list[str]:
+        """Folders that are virtual environments and that git does not ignore."""
+        return [folder for folder, names in self.folders.items() if "pyvenv.cfg" in names and folder != "."]
+
+    def _is_installed(self, path: str) -> bool:
+        return any(path.startswith(f"{place}/") for place in self._environments)
+
+    def _sources(self) -> list[str]:
+        """All sources but tests that stand elsewhere than the others."""
+        from gate.mutation import aim
+        from gate.mutation.suite import Suite
+
+        python = [path for path in self.files if path.endswith(".py") and not self._is_installed(path)]
+        found = aim.targets(Suite.of(self.config.root, python), (), None)
+        return sorted(path for path in found if not any(fnmatchcase(PurePosixPath(path).name, name) for name in ("test_*.py", "*_test.py")))
 
     def changed(self, commit: str) -> list[str]:
         """The project's files that differ from a commit, untracked ones included; documents and evidence left out."""
@@ -99,10 +154,18 @@ class Present:
             settings = self.config.scenarios.get(name)
             return None if settings is None else resolved(settings)
         if kind is Kind.TABLE:
-            return table(self.document, name)
+            return self._table(name)
         if kind is Kind.PACKAGE:
             return self.packages.get(name)
         return list(self.matching(name)) if kind is Kind.NAMES else list(self.changed(name))
+
+    def _table(self, name: str) -> Json:
+        """A table of pyproject.toml, or what pytest reads of a file of its own."""
+        file = name.partition(":")[0]
+        if name not in pytests.TABLES:
+            return table(self.document, name)
+        path = self.config.root / file
+        return pytests.value(file, path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None)
 
 
 def is_document(path: str) -> bool:
@@ -123,6 +186,15 @@ def table(document: Mapping[str, Any], name: str) -> Json:
     for part in name.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
     return _plain(found)
+
+
+def _fits(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """Whether a path has a pattern, both in parts."""
+    if not pattern or not path:
+        return not pattern and not path
+    if pattern[0] != "**":
+        return fnmatchcase(path[0], pattern[0]) and _fits(pattern[1:], path[1:])
+    return _fits(pattern[1:], path) or (not path[0].startswith(".") and _fits(pattern, path[1:]))
 
 
 def _plain(value: Any) -> Json:

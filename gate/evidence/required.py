@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from gate.config import Config
 from gate.errors import ConfigurationError
+from gate.evidence.removal import removed
 from gate.evidence.statement import CHECKS, Record
-from gate.layout import builds, hardware_folders, shown_version, torch_folders, version_of
+from gate.layout import hardware_folders, shown_version, torch_folders, version_of
 from gate.machine import device_of
 from gate.version import agrees, valid
 from golden.keys import nearest, shown
@@ -70,7 +72,7 @@ def _covers(recorded: object, wanted: tuple[str, ...]) -> bool:
 
 
 def required(config: Config, running: str) -> Required:
-    """The table; without one, the goldens of every hardware that has some.
+    """The table; without one, the goldens of every hardware that has some, or had some that were removed without a word.
 
     Args:
         config: the project's.
@@ -80,12 +82,14 @@ def required(config: Config, running: str) -> Required:
         ConfigurationError: names the key and the nearest known one; or there is neither a table nor a golden.
     """
     table = config.later.get("required")
+    dropped = removed(config)
     if table is None:
-        found = {"goldens": [folder.name for folder in hardware_folders(config.goldens)]}
+        folders = [folder.name for folder in hardware_folders(config.goldens)]
+        found = {"goldens": sorted({*folders, *dropped})}
         if not found["goldens"]:
             raise ConfigurationError(f"{config.file} does not say what a merge needs, and there are no goldens. Write:\n\n{EXAMPLE}")
         table = found
-    needs = tuple(_needs(config, _checked(config, table), running))
+    needs = tuple(_needs(config, _checked(config, table), running, dropped))
     if not needs:
         raise ConfigurationError(f"{config.file}: [tool.gate.required] requires nothing, which nothing could fail. Write:\n\n{EXAMPLE}")
     return Required(needs, tuple(table.get(KEEP, ())))
@@ -108,7 +112,34 @@ def _checked(config: Config, table: Any) -> Mapping[str, Any]:
     for hardware in table[PATHS] if isinstance(table.get(PATHS), Mapping) else ():
         if hardware not in mutated:
             raise ConfigurationError(f"{where} {PATHS}: mutation is not required on {hardware!r}. Add it there, or remove its paths.")
+    _check_paths(config, where, table)
+    _check_keep(config, where, table)
     return table
+
+
+def _check_paths(config: Config, where: str, table: Mapping[str, Any]) -> None:
+    for key, paths in _lists(table):
+        for path in paths if key.partition(".")[0] == PATHS else ():
+            place = (config.root / path).resolve()
+            inside = place.is_relative_to(config.root) and not PurePosixPath(path).is_absolute()
+            if not inside or not (place.suffix == ".py" if place.is_file() else any(place.rglob("*.py"))):
+                raise ConfigurationError(f"{where} {key} names {path!r}, where the project has no Python file. Correct or remove it.")
+
+
+def _check_keep(config: Config, where: str, table: Mapping[str, Any]) -> None:
+    """Each item has to be a check that is required, or hardware of which something is."""
+    required = {check: items for check, items in table.items() if check in CHECKS and items}
+    hardware = sorted({item.partition("/")[0] for items in required.values() for item in items})
+    for item in table.get(KEEP, ()):
+        slug, slash, version = item.partition("/torch-")
+        known = item in required or (slug in hardware and (not slash or valid(version)))
+        if known and slash and device_of(slug) == "cpu" and config.torch:
+            known = any(agrees(version, torch) for torch in config.torch)
+        if not known:
+            raise ConfigurationError(
+                f"{where} {KEEP} names {item!r}, of which nothing is required, {nearest(item, [*required, *hardware])}"
+                " (a check, a hardware, or hardware/torch-VERSION)"
+            )
 
 
 def _lists(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -135,7 +166,7 @@ def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
     return hardware, torch or None
 
 
-def _needs(config: Config, table: Mapping[str, Any], running: str) -> Iterator[Need]:
+def _needs(config: Config, table: Mapping[str, Any], running: str, dropped: Mapping[str, tuple[str, ...]]) -> Iterator[Need]:
     benches = tuple(config.later.get("bench", ()))
     for check, items in table.items():
         for item in items if check not in LISTS else ():
@@ -145,20 +176,18 @@ def _needs(config: Config, table: Mapping[str, Any], running: str) -> Iterator[N
                     check, hardware, torch, benches if check == "bench" else (), _paths(table, hardware) if check == "mutation" else ()
                 )
                 continue
-            for version in [torch] if torch else _versions(config, hardware, running):
-                yield Need(check, hardware, version, _recorded(config, hardware, version))
+            for version in [torch] if torch else _versions(config, hardware, running, dropped):
+                yield Need(check, hardware, version, _able(config, hardware))
 
 
-def _recorded(config: Config, hardware: str, version: str | None) -> tuple[str, ...]:
-    """The scenarios that have a golden there; where none has, all that run on such a device: somebody has to record them."""
-    able = [settings for settings in config.scenarios.values() if device_of(hardware) in settings.devices]
-    folder = config.goldens / hardware
-    found = [s.name for s in able if version is not None and builds(folder, version, s.same_as or s.name)]
-    return tuple(found or (settings.name for settings in able))
+def _able(config: Config, hardware: str) -> tuple[str, ...]:
+    """The scenarios that run on such a device, recorded or not: somebody has to record them."""
+    return tuple(settings.name for settings in config.scenarios.values() if device_of(hardware) in settings.devices)
 
 
-def _versions(config: Config, hardware: str, running: str) -> list[str | None]:
-    """On CPUs the configured versions, else the running one; on GPUs, where builds differ, those that have goldens."""
+def _versions(config: Config, hardware: str, running: str, dropped: Mapping[str, tuple[str, ...]]) -> list[str | None]:
+    """On CPUs the configured versions, else the running one; on GPUs, where builds differ, those that have goldens, or had some."""
     if device_of(hardware) == "cpu":
         return [*config.torch] or [shown_version(hardware, running) if running else None]
-    return [version_of(folder) for folder in torch_folders(config.goldens / hardware)] or [None]
+    there = [version_of(folder) for folder in torch_folders(config.goldens / hardware)]
+    return [*there, *(version for version in dropped.get(hardware, ()) if version not in there)] or [None]

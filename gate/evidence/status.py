@@ -17,6 +17,7 @@ from gate.evidence.judging import Answer, Bench, State, worst
 from gate.evidence.past import Commit, Past
 from gate.evidence.present import Present
 from gate.evidence.required import Need, Required, required
+from gate.evidence.statement import Kind
 from gate.machine import Machine
 from gate.screen import plain
 from gate.verdict import Reason, Verdict
@@ -27,15 +28,22 @@ _NAMED = 3  # changes that one line tells
 
 @dataclass(frozen=True)
 class Traced:
-    """A change, and the first commit that made it; None where no commit did."""
+    """A change, and the first commit that made it.
+
+    Attributes:
+        commit: None where no commit did, or none is known.
+        committed: whether one must have, for the work tree is as HEAD has it.
+    """
 
     change: Change
     commit: Commit | None
+    committed: bool = False
 
     @property
     def text(self) -> str:
         """The change with its commit."""
-        since = f"since {self.commit.title}" if self.commit else "in no commit" if self.change.files else ""
+        nowhere = "in a commit that is not known here" if self.committed else "in no commit"
+        since = f"since {self.commit.title}" if self.commit else nowhere if self.change.files else ""
         return f"{self.change.told} {since}".strip()
 
 
@@ -164,7 +172,7 @@ class View:
         bench = Bench(self.here, self.archive.records, since)
         with Past(self.config) as past:
             found = [replace(_line(need, bench, past), allowed=need.hardware in allowed) for need in self.required.needs]
-            shallow = past.shallow and any(line.state is State.STALE and line.commit is None for line in found)
+            shallow = past.shallow and any(one.committed and one.commit is None for line in found for one in line.traced)
         notes = [f"{path}: {why}. It counts as no record" for path, why in self.archive.spoilt]
         notes += ["This clone is shallow, so commits may be missing: git fetch --unshallow"] if shallow else []
         return Status(tuple(found), tuple(notes))
@@ -188,12 +196,22 @@ def _line(need: Need, bench: Bench, past: Past) -> Line:
         return Line(need, need.torch, State.INCONCLUSIVE, str(error))
     state = worst(answer.state for _, answer in answers)
     poor = [(scenario, answer) for scenario, answer in answers if answer.state is state]
-    traced = tuple(Traced(change, past.first(change.subject)) for _, answer in answers for change in answer.changes)
+    traced = tuple(one for _, answer in answers for change in answer.changes for one in _traced(change, past))
     files = tuple(dict.fromkeys(file for found in traced for file in found.change.files))
     filed = tuple(answer.filed for _, answer in answers if answer.filed)
     commit = past.oldest(list({found.commit.id: found.commit for found in traced if found.commit}.values()))
     torch = need.torch or (filed[0].record.torch if filed else None)
     return Line(need, torch, state, _reason(state, poor, len(answers), traced), files, commit, traced, filed)
+
+
+def _traced(change: Change, past: Past) -> Iterator[Traced]:
+    """A change with its commit; a file that was edited before it went is told as both."""
+    file = change.files[0] if change.files else ""
+    commit, committed = past.first(change.subject, file), bool(file) and past.is_committed(file)
+    if commit and change.subject.kind is Kind.FILE and change.gone and past.holds(commit, file):
+        yield Traced(replace(change, told=f"{file} has other content", gone=False), commit)
+        commit = past.removed(file)
+    yield Traced(change, commit, committed)
 
 
 def _reason(state: State, poor: list[tuple[str | None, Answer]], total: int, traced: tuple[Traced, ...]) -> str | None:

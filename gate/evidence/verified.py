@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from gate.config import Config
 from gate.errors import BaselineFailed
+from gate.evidence import newcomers
 from gate.evidence.leaving import Finding, leave
+from gate.evidence.present import Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot, StaleEvidence
 from gate.row import Row
@@ -74,8 +76,10 @@ def put_on_record(config: Config, before: Snapshot, row: Row) -> Row:
         "goldens", str(row.hardware), row.basis.torch, RESULTS[row.verdict], {"identical": int(identical), "differing": int(not identical)},
         scenario=row.scenario, environment=row.basis.environment,
     )  # fmt: skip
+    reading = row.basis.reading
+    beside = newcomers.beside(Present(config), map(str, reading.files), documents=True)
     try:
-        leave(config, before, finding, row.basis.reading)
+        leave(config, before, finding, replace(reading, patterns=(*reading.patterns, *beside)))
     except (StaleEvidence, BaselineFailed) as error:
         if identical:
             return replace(row, verdict=Verdict.NOT_JUDGED, reason=Reason(error.reason), message=str(error))

@@ -153,7 +153,7 @@ def test_no_mutant_that_was_judged_is_no_record(toy: Toy) -> None:
      (("src/update.py",), 'paths = ["src"]', "missing"), (("src",), 'paths = ["src", "lib"]', "missing")],
 )  # fmt: skip
 def test_mutants_of_some_paths_are_evidence_of_those_alone(toy: Toy, recorded: tuple[str, ...], wanted: str, state: str) -> None:
-    write(toy.folder, {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', f'mutation = ["cpu"]\n{wanted}')})
+    write(toy.folder, {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', f'mutation = ["cpu"]\n{wanted}'), "lib/more.py": ""})
     mutated.put_on_record(toy.config, Snapshot.take(toy.config), mutants(Status.KILLED), recorded, None, whole=True)
     assert toy.line("cpu/mutation").state.value == state
 
