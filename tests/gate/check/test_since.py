@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from gate.check import since
+from gate.check import judge, since
+from gate.config import find
 from gate.errors import BaselineFailed, UsageError
 from gate.history import Repository
+from gate.progress import Silent
 from tests.gate.repositories import commit, git, init
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = init(tmp_path / "project")
-    commit(folder, {"a.py": "1\n"})
+    commit(folder, {"a.py": "1\n", "pyproject.toml": "[tool.gate]\n"})
     commit(folder, {"a.py": "2\n"}, "second")
     return folder
 
@@ -44,3 +46,8 @@ def test_in_a_shallow_clone_a_commit_may_be_missing_and_a_range_is_none_still(fo
     for name in ("", "HEAD..HEAD"):
         with pytest.raises(UsageError, match="is no commit"):
             since.named(repository, name)
+
+
+def test_a_check_of_nothing_is_a_mistake_and_not_one_since_the_usual_commit(folder: Path) -> None:
+    with pytest.raises(UsageError, match="--since '' is no commit"):
+        judge.check(find(folder), judge.Asked(since=""), Silent())
