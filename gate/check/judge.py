@@ -217,9 +217,12 @@ class Check:
     def _doubt(self, found: Checked, nothing: bool) -> tuple[Reason | None, str]:
         """Why tests of which none failed do not yet show that the change is right."""
         edited = _edited(self.session.root, self.matter.sources)
+        part = harvest.part(self.session.folder / "collect")
         unfinished = found.having("unfinished")
         if edited:
             return Reason.STALE_EVIDENCE, f"{edited[0]}{_more(edited)} changed while the tests ran. Run the check again"
+        if part:
+            return Reason.BASELINE_FAILED, f"PYTEST_ADDOPTS={part} takes part of the tests, so that the others were not asked. Unset it"
         if unfinished:
             return Reason.BASELINE_FAILED, f"pytest ended before it ran {unfinished[0]}{_more(unfinished)}. Look at its configuration (-x?)"
         if not found.outcomes:
