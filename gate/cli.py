@@ -353,7 +353,7 @@ def status_command(keep: bool, write: bool, explain: bool, target: str | None) -
     where = _checked(target)
     view = View.of(config.find(Path.cwd()))
     found = keeping.keep(view) if keep else view.status()
-    written = [f"refreshed {file}" for file in review.refresh(view)] if write else []
+    written = review.refresh(view) if write else []
     for line in (*found.notes, *written):
         say(plain(line))
     return _show(found.text(explain), found.as_json(), where, found.exit_code)

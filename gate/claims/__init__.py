@@ -1,10 +1,15 @@
 """Claims: what documents and docstrings say of checks, held against the evidence.
 
 ```
-prose       text without its code, and where a place in it stands
-figures     numbers between markers, and numbers outside them that look like counts of checks
+prose       which files are documents, their text without its code, and its sentences
+blocks      a page as headings, paragraphs, lists, tables
+counts      numbers that look like counts of checks
+figures     numbers between markers, and those outside them
+tags        what names a test in prose, and what was meant to
 promises    sentences that promise something, and the tests that are named to hold them
-pages       commits and digests that a page of docs/work says a run covers
+holding     whether these tests do
+coverage    where a page says what one run covers
+pages       the commits and digests that it says are covered
 review      all of it over a project
 ```
 """

@@ -6,18 +6,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gate.claims.counts import counts
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import line_of, without_code
+from gate.claims.prose import blank, line_of, without_code
 from gate.claims.witnesses import Witnesses
+from gate.evidence.statement import CHECKS
 from golden.keys import nearest
 
+FORM = "<!-- gate: NAME -->FIGURE<!-- /gate -->"
 _MARK = re.compile(r"<!--\s*gate:\s*(?P<name>[^\s>]*)\s*-->(?P<text>[^<]*)<!--\s*/gate\s*-->")
 _HALF = re.compile(r"<!--\s*(?:gate:|/gate)[^>]*-->")
 _NAME = re.compile(r"(?P<hardware>[^/\s]+)(?:/torch-(?P<torch>[^/\s]+))?/(?P<check>\w+)\.(?P<field>\w+)")
-_COUNT = re.compile(
-    r"(?<![\w.,+/-])(?P<count>\d{1,3}(?:,\d{3})+|\d+)\s+(?:[a-z]+(?:-[a-z]+)*\s+){0,2}(?:checks?|tests?|goldens?|mutants?)\b(?!/)",
-    re.IGNORECASE,
-)
+_MEANT = re.compile(r"<!--\s*(?P<inner>[^<>]*?)\s*-->")
+_LIKE = re.compile(r"[/\\]?\s*gates?\s*(?:[:=].*)?|(?:end|close)[\s_-]*gate|[/\\]\s*gates?\b.*", re.IGNORECASE | re.DOTALL)
+_FIELD = r"[.:/](?!(?:md|py|rst|txt|html|json|toml)\b)\w+"
+_NAMED = re.compile(rf"(?:\S+\s*[:=]?\s*)?[^/\s:=]+(?:/torch-[^/\s]+)?/(?:{'|'.join(CHECKS)}){_FIELD}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -53,18 +56,21 @@ def judged(file: str, text: str, witnesses: Witnesses) -> Iterator[Issue]:
         elif figure.text.replace(",", "") != str(value):
             told = f"{figure.name} is {value} in the evidence, and {figure.text or 'nothing'} here. Refresh it: gate status --write"
             yield Issue(Weight.CLAIM, file, figure.line, told)
-    rest = _MARK.sub(lambda mark: re.sub(r"[^\n]", " ", mark[0]), without_code(text))
+    rest = _MARK.sub(blank, without_code(text))
     for half in _HALF.finditer(rest):
-        told = f"{half[0]} has no other half. Write <!-- gate: NAME -->FIGURE<!-- /gate -->, the figure without markup"
+        told = f"{half[0]} has no other half. Write {FORM}, the figure without markup"
         yield Issue(Weight.CLAIM, file, line_of(text, half.start()), told)
+    for meant in _MEANT.finditer(_HALF.sub(blank, rest)):
+        if _LIKE.fullmatch(meant["inner"]) or _NAMED.fullmatch(meant["inner"]):
+            told = f"{' '.join(meant[0].split())} looks like a marker, and is none. Write {FORM}"
+            yield Issue(Weight.CLAIM, file, line_of(text, meant.start()), told)
 
 
 def unmarked(file: str, text: str) -> Iterator[Issue]:
     """Numbers outside markers that look like counts of checks, tests, goldens or mutants: nothing keeps them true."""
-    prose = _HALF.sub(lambda half: " " * len(half[0]), _MARK.sub(lambda mark: re.sub(r"[^\n]", " ", mark[0]), without_code(text)))
-    for count in _COUNT.finditer(prose):
-        told = f'"{" ".join(count[0].split())}" looks like a count of checks, which goes stale. Mark it, or leave it out'
-        yield Issue(Weight.WARNING, file, line_of(text, count.start()), told)
+    for place, words in counts(_MEANT.sub(blank, _MARK.sub(_hidden, text))):
+        told = f'"{words}" looks like a count of checks, which goes stale. Mark it, or leave it out'
+        yield Issue(Weight.WARNING, file, line_of(text, place), told)
 
 
 def refreshed(text: str, witnesses: Witnesses) -> str:
@@ -92,3 +98,8 @@ def _value(figure: Figure, witnesses: Witnesses) -> int | Issue:
     if name["field"] not in known:
         return Issue(Weight.CLAIM, "", 0, f"the evidence has no figure {figure.name}, {nearest(name['field'], known)}")
     return sum(record.counts.get(name["field"], 0) for record in records)
+
+
+def _hidden(mark: re.Match[str]) -> str:
+    """A mark for each letter: no number before a figure between markers goes with a word after it."""
+    return re.sub(r"[^\n]", "¦", mark[0])

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gate import git
+from gate.claims.coverage import Span, covered
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import line_of, sentences
+from gate.claims.prose import line_of
 from gate.errors import BaselineFailed
 
-_COVERS = re.compile(r"\bcover(?:s|ed|ing)?\b", re.IGNORECASE)
-_COMMIT = re.compile(r"(?<![\w-])[0-9a-f]{7,40}(?![\w-])")
-_DIGEST = re.compile(r"(?<![\w-])(?:[0-9a-f]{64}|[0-9a-f]{32})(?![\w-])")
+SURE = 7  # digits: so many are hardly a word or a number; git takes four for a commit, so of fewer it is asked alone
+_COMMIT = re.compile(r"(?<![\w-])(?:[0-9a-f]{7,40}|(?<![/:#])(?<!\d\.)[0-9a-f]{4,6}(?!\.\d))(?![\w-])", re.IGNORECASE)
+_DIGEST = re.compile(r"(?<![\w-])(?:[0-9a-f]{64}|[0-9a-f]{32})(?![\w-])", re.IGNORECASE)
+_FOUND = re.compile(r"(?P<commit>[0-9a-f]{40,64}) commit \d+")
+SHALLOW = "this clone is shallow: git fetch --unshallow"
+
+Named = tuple[int, str]
 
 
 def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], digests: Callable[[], frozenset[str]]) -> Iterator[Issue]:
-    """What is wrong with the commits and digests that a page says a run covers.
+    """What is wrong with the commits and digests that a page says a run covers, each once.
 
     Args:
         file: the page, relative to the project.
@@ -27,40 +32,61 @@ def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], d
         is_source: whether a file, relative to the project, may decide what a run gives.
         digests: everything that has a digest: sources, subjects of evidence, roots of goldens.
     """
-    for place, sentence in sentences(text):
-        if not _COVERS.search(sentence):
-            continue
-        line = line_of(text, place)
-        yield from (Issue(Weight.CLAIM, file, line, told) for told in _commits(sentence, root, is_source))
-        odd = [digest for digest in _DIGEST.findall(sentence) if digest not in digests()]
-        yield from (
-            Issue(Weight.CLAIM, file, line, f"says that a run covers {digest}, which nothing here has as its digest") for digest in odd
-        )
+    runs = list(covered(text))
+    named = [_named(text, spans, _COMMIT) for spans in runs]
+    commits = _commits(root, {name for run in named for _, name in run}) if any(named) else {}
+    found = [told for run in named for told in _run(run, commits, root, is_source)]
+    for spans in runs:
+        for place, digest in _named(text, spans, _DIGEST):
+            if digest.lower() not in digests():
+                found.append((place, Weight.CLAIM, f"says that a run covers {digest}, which nothing here has as its digest"))
+    yield from (Issue(weight, file, line_of(text, place), told) for place, weight, told in dict.fromkeys(found))
 
 
-def _commits(sentence: str, root: Path, is_source: Callable[[str], bool]) -> Iterator[str]:
-    known: dict[str, str] = {}
-    for name in dict.fromkeys(_COMMIT.findall(sentence)):
-        if _DIGEST.fullmatch(name):
-            continue
-        commit = _resolved(root, name)
-        if commit:
-            known[name] = commit
-        elif not name.isdecimal():
-            yield f"says that a run covers {name}, which is no commit of this repository"
-    (first, base), *others = list(known.items()) or [("", "")]
-    for name, commit in others:
-        differing = [path for path in _differing(root, base, commit) if is_source(path)]
+def _named(text: str, spans: Sequence[Span], pattern: re.Pattern[str]) -> list[Named]:
+    """What is named in spans of a text, each name where it stands first."""
+    found: dict[str, int] = {}
+    for start, end in spans:
+        for name in pattern.finditer(text, start, end):
+            if pattern is _DIGEST or not _DIGEST.fullmatch(name[0]):
+                found.setdefault(name[0], name.start())
+    return [(place, name) for name, place in found.items()]
+
+
+def _run(
+    run: Sequence[Named], commits: Mapping[str, str], root: Path, is_source: Callable[[str], bool]
+) -> Iterator[tuple[int, Weight, str]]:
+    for place, name in run:
+        if name not in commits and len(name) >= SURE and not name.isdecimal() and not name.isalpha():
+            told = f"says that a run covers {name}, which is no commit of this repository"
+            shallow = _is_shallow(root)
+            yield place, Weight.UNJUDGED if shallow else Weight.CLAIM, f"{told}; {SHALLOW}" if shallow else told
+    (_, first), *others = [(place, name) for place, name in run if name in commits] or [(0, "")]
+    for place, name in others:
+        differing = [path for path in _differing(root, commits[first], commits[name]) if is_source(path)]
         if differing:
             more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
-            yield f"says that a run covers {first} and {name}, but their sources differ: {differing[0]}{more}. Run it at each, or name one"
+            told = f"says that a run covers {first} and {name}, but their sources differ: {differing[0]}{more}"
+            yield place, Weight.CLAIM, f"{told}. Run it at each, or name one"
 
 
-def _resolved(root: Path, name: str) -> str | None:
+def _commits(root: Path, names: set[str]) -> dict[str, str]:
+    """The commits that names are the beginnings of, as git has it: a word, a number or a branch is none, nor what several begin with."""
+    ordered = sorted(names)
+    asked = "".join(f"{name.lower()}^{{commit}}\n" for name in ordered).encode()
     try:
-        return git.run(root, "rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}").decode().strip()
+        answers = git.run(root, "cat-file", "--batch-check", stdin=asked).decode().splitlines()
+    except BaselineFailed:  # no repository
+        return {}
+    found = {name: match["commit"] for name, line in zip(ordered, answers, strict=True) if (match := _FOUND.fullmatch(line))}
+    return {name: commit for name, commit in found.items() if commit.startswith(name.lower())}
+
+
+def _is_shallow(root: Path) -> bool:
+    try:
+        return git.run(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
     except BaselineFailed:
-        return None
+        return False
 
 
 def _differing(root: Path, one: str, other: str) -> list[str]:

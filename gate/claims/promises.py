@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import line_of, sentences, without_code
-from gate.claims.witnesses import Witnesses
+from gate.claims.prose import blank, line_of, sentences, without_code
+from gate.claims.tags import FORM, malformed, shielded, tags, without_tags
 
 WORDS = re.compile(r"\b(?:bit-identical|never|always|restores|raises)\b", re.IGNORECASE)
-_HELD = re.compile(r"\[held by (?P<ids>[^\[\]\n]+(?:\[[^\]\n]*\][^\[\]\n]*)*)\]")
 _HEADING = re.compile(r"^[ \t]*(?:Args|Attributes|Example|Examples|Note|Raises|Returns|Yields):[ \t]*$", re.MULTILINE)
 
 Defined = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -24,10 +23,11 @@ class Promise:
 
     Attributes:
         file: where it stands.
-        line: from 1.
+        line: that of the word that promises, from 1; of a sentence without one that of its first tag.
         text: the sentence on one line.
         function: "FILE::NAME" of what promises, "FILE::" for a module; None for a document.
         tests: ids of the tests that are named.
+        lines: the line of each of them.
     """
 
     file: str
@@ -35,65 +35,44 @@ class Promise:
     text: str
     function: str | None
     tests: tuple[str, ...]
+    lines: tuple[int, ...] = ()
+
+    def line_of(self, place: int) -> int:
+        """Where a named test stands, the first with place 0."""
+        return self.lines[place] if place < len(self.lines) else self.line
 
 
 def of_source(file: str, source: str) -> Iterator[Promise]:
     """The promises in the docstrings of a module's public names. Raises SyntaxError."""
-    for name, node in _public(ast.parse(source), ""):
-        text = ast.get_docstring(node, clean=False)
-        if text:
-            plain = _HEADING.sub(lambda heading: " " * len(heading[0]), without_code(text))
-            yield from _found(file, plain, node.body[0].lineno, f"{file}::{name}")
+    for name, begin, text in docstrings(source):
+        yield from _found(file, text, _HEADING.sub(blank, without_code(text)), begin, f"{file}::{name}")
 
 
 def of_document(file: str, text: str) -> Iterator[Promise]:
     """The promises in a document that name who holds them; the others promise at their own risk."""
-    yield from (promise for promise in _found(file, without_code(text), 1, None) if promise.tests)
+    yield from (promise for promise in _found(file, text, without_code(text), 1, None) if promise.tests)
 
 
-def judged(promise: Promise, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses) -> Iterator[Issue]:
-    """What is wrong with a promise.
+def misspelt(file: str, texts: Iterator[tuple[int, str]]) -> Iterator[Issue]:
+    """What was meant to be a tag in texts that begin on some lines: nobody would hold it."""
+    for begin, text in texts:
+        for place, told in malformed(text):
+            short = told if len(told) <= 100 else f"{told[:97]}..."
+            yield Issue(Weight.CLAIM, file, begin + line_of(text, place) - 1, f"{short} looks like a tag, and is none. Write {FORM}")
 
-    Args:
-        promise: the sentence.
-        outlines: names of the tests of each test file there is ("TestA::test_b").
-        witnesses: the evidence.
-    """
-    for test in promise.tests:
-        found = _judged(promise, test, outlines, witnesses)
-        if found:
-            yield Issue(found[0], promise.file, promise.line, found[1])
+
+def docstrings(source: str) -> Iterator[tuple[str, int, str]]:
+    """Name, first line and text of the docstrings of a module's public names; the module's own name is empty. Raises SyntaxError."""
+    for name, node in _public(ast.parse(source), ""):
+        text = ast.get_docstring(node, clean=False)
+        if text:
+            yield name, node.body[0].lineno, text
 
 
 def untold(promise: Promise) -> Issue:
     """The issue of a promise that names no test."""
     short = promise.text if len(promise.text) <= 100 else f"{promise.text[:97]}..."
     return Issue(Weight.CLAIM, promise.file, promise.line, f'promises without saying who holds it: "{short}" Add [held by TEST]')
-
-
-def _judged(promise: Promise, test: str, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses) -> tuple[Weight, str] | None:
-    file, _, name = test.partition("::")
-    if name.partition("[")[0] not in outlines.get(file, frozenset()):
-        return Weight.CLAIM, f"is held by {test}, which does not exist"
-    if witnesses.passed is None:
-        return Weight.INCONCLUSIVE, f"is held by {test}: there is no fresh evidence that it ran"
-    if not any(matches(name, passed) for passed in witnesses.passed.get(file, ())):
-        return Weight.CLAIM, f"is held by {test}, which did not pass in any fresh record"
-    if witnesses.killers is None:
-        return Weight.INCONCLUSIVE, f"is held by {test}: there is no fresh evidence of mutants that it could have killed"
-    return _kills(promise, test, witnesses.killers, witnesses.asked)
-
-
-def _kills(promise: Promise, test: str, killers: Mapping[str, frozenset[str]], asked: frozenset[str]) -> tuple[Weight, str] | None:
-    where = promise.function or "anything"
-    own = [ids for function, ids in killers.items() if promise.function is None or within(function, promise.function)]
-    if any(matches(test, killer) for ids in own for killer in ids):
-        return None
-    if not own:
-        return Weight.INCONCLUSIVE, f"is held by {test}: no mutant of {where} was killed by anything"
-    if any(matches(test, one) for one in asked):
-        return Weight.CLAIM, f"is held by {test}, which kills no mutant of {where}"
-    return Weight.INCONCLUSIVE, f"is held by {test}: other tests noticed the mutants of {where} before it was asked"
 
 
 def matches(asked: str, ran: str) -> bool:
@@ -108,13 +87,29 @@ def within(function: str, promising: str) -> bool:
 
 def _public(node: Defined, prefix: str) -> Iterator[tuple[str, Defined]]:
     yield prefix, node
-    for child in node.body if isinstance(node, (ast.Module, ast.ClassDef)) else ():
-        if isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and not child.name.startswith("_"):
+    for child in _defined(node.body) if isinstance(node, (ast.Module, ast.ClassDef)) else ():
+        if not child.name.startswith("_"):
             yield from _public(child, f"{prefix}.{child.name}" if prefix else child.name)
 
 
-def _found(file: str, text: str, begin: int, function: str | None) -> Iterator[Promise]:
-    for place, sentence in sentences(text):
-        held = [name.strip() for tag in _HELD.finditer(sentence) for name in tag["ids"].split(", ")]
-        if held or WORDS.search(_HELD.sub("", sentence)):
-            yield Promise(file, begin + line_of(text, place) - 1, " ".join(sentence.split()), function, tuple(held))
+def _defined(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Classes and functions of a body, those under `if` and `try` too."""
+    for child in body:
+        if isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield child
+        elif isinstance(child, (ast.If, ast.Try)):
+            handlers = [inner for handler in getattr(child, "handlers", []) for inner in handler.body]
+            yield from _defined([*child.body, *handlers, *child.orelse, *getattr(child, "finalbody", [])])
+
+
+def _found(file: str, text: str, plain: str, begin: int, function: str | None) -> Iterator[Promise]:
+    known, untagged = tags(text), without_tags(text, plain)
+    for place, sentence in sentences(shielded(text, plain)):
+        stop = place + len(sentence)
+        named = [test for tag in known if place <= tag.start < stop for test in tag.tests]
+        word = WORDS.search(untagged, place, stop)
+        if named or word:
+            lines = tuple(begin + line_of(text, where) - 1 for _, where in named)
+            line = begin + line_of(text, word.start()) - 1 if word else lines[0]
+            told = " ".join(plain[place:stop].split())
+            yield Promise(file, line, told, function, tuple(name for name, _ in named), lines)

@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gate.claims import figures, pages, promises
+from gate.claims import figures, holding, pages, promises
 from gate.claims.issue import Issue, Weight
 from gate.claims.outline import outline
+from gate.claims.prose import is_prose
 from gate.claims.witnesses import Witnesses
 from gate.config import Config
 from gate.errors import ConfigurationError, UsageError
-from gate.evidence.present import Present, is_document
+from gate.evidence.present import Present
 from gate.evidence.statement import Kind
 from gate.evidence.status import View
 from gate.output import replace
@@ -25,6 +26,8 @@ from golden.keys import nearest, shown
 
 FORMAT = 1
 KEYS = ("promise", "work")
+_HELD = re.compile(r"h[eo]ld[\s_-]*by", re.IGNORECASE)
+_OWN = (".git", ".gate")
 _ROOT = re.compile(r'"([0-9a-f]{32})"')
 
 
@@ -46,7 +49,7 @@ class Claims:
 
     @property
     def exit_code(self) -> int:
-        """1 where a claim is wrong, 3 where a figure cannot be told, else 0."""
+        """1 where a claim is wrong, 3 where one cannot be judged, else 0."""
         codes = {Weight.CLAIM: 1, Weight.UNJUDGED: Verdict.NOT_JUDGED.exit_code}
         counting = [issue for issue in self.issues if issue.hardware is None or issue.hardware not in self.allowed]
         return worst([0, *(codes.get(issue.weight, 0) for issue in counting)])
@@ -105,13 +108,13 @@ def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, 
     """
     scope, present = Scope.of(view.config), view.here.present
     witnesses = Witnesses(view.archive.records, view.here, since)
-    told = list(_promises(present, scope))
+    issues: list[Issue] = []
+    told = list(_promises(present, scope, issues))
     outlines = {path: outline(text) for path, text in _texts(present, _tests(told))}
     subjects = (subject for filed in view.archive.records for subject in filed.record.subjects)
     read = {subject.name for subject in subjects if subject.kind is Kind.FILE}
-    issues: list[Issue] = []
     marked = 0
-    for file, text in _texts(present, filter(is_document, present.files)):
+    for file, text in _texts(present, filter(is_prose, present.files)):
         marked += len(figures.figures(text))
         issues += figures.judged(file, text, witnesses)
         if not _is_history(file):
@@ -119,45 +122,60 @@ def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, 
         if PurePosixPath(file).is_relative_to(scope.work):
             issues += pages.judged(file, text, view.config.root, lambda path: path.endswith(".py") or path in read, partial(_digests, view))
     for promise in told:
-        issues += promises.judged(promise, outlines, witnesses) if promise.tests else [promises.untold(promise)]
+        issues += holding.judged(promise, outlines, witnesses, view.required.needs) if promise.tests else [promises.untold(promise)]
     held = sum(bool(promise.tests) for promise in told)
     return Claims(tuple(sorted(issues, key=lambda issue: (issue.file, issue.line))), marked, held, allowed)
 
 
 def refresh(view: View) -> list[str]:
-    """Writes every figure of a document as the evidence says.
+    """Writes every figure of a document as the evidence says. What lies outside the project stays as it is.
 
     Returns:
-        The documents that changed.
+        What became of the documents whose figures are others now, a line each.
 
     Raises:
         StoreError: the disk or its permissions; each document is whole.
     """
-    witnesses = Witnesses(view.archive.records, view.here)
-    changed = []
-    for file, text in _texts(view.here.present, filter(is_document, view.here.present.files)):
+    witnesses, root = Witnesses(view.archive.records, view.here), view.config.root.resolve()
+    told = []
+    for file, text in _texts(view.here.present, filter(is_prose, view.here.present.files)):
         new = figures.refreshed(text, witnesses)
-        if new != text:
-            path = view.config.root / file
-            try:
-                replace(path.resolve(), new)
-            except OSError as error:
-                raise StoreError.of(error, path) from error
-            changed.append(file)
-    return changed
-
-
-def _promises(present: Present, scope: Scope) -> Iterator[promises.Promise]:
-    """All sentences that have to name who holds them, or do."""
-    sources = [path for path in present.files if path.endswith(".py") and any(PurePosixPath(path).is_relative_to(f) for f in scope.promise)]
-    for file, text in _texts(present, sources):
+        if new == text:
+            continue
+        path = (view.config.root / file).resolve()
+        if not path.is_relative_to(root) or path.relative_to(root).parts[0] in _OWN:
+            told.append(f"{file} leads out of the project, to {path}: its figures stay as they are. Put the document itself there")
+            continue
         try:
-            yield from promises.of_source(file, text)
-        except SyntaxError as error:
-            raise UsageError(f"{file}:{error.lineno}: does not parse: {error.msg}. Correct that line.") from None
-    documents = [path for path in present.files if is_document(path) and "/" not in path]
-    for file, text in _texts(present, documents):
+            replace(path, new)
+        except OSError as error:
+            raise StoreError.of(error, path) from error
+        told.append(f"refreshed {file}")
+    return told
+
+
+def _promises(present: Present, scope: Scope, issues: list[Issue]) -> Iterator[promises.Promise]:
+    """All sentences that have to name who holds them, or do; what is wrong with their form goes to the issues."""
+    for file, text in _texts(present, (path for path in present.files if path.endswith(".py"))):
+        has_to = any(PurePosixPath(file).is_relative_to(folder) for folder in scope.promise)
+        if has_to or _HELD.search(text):
+            yield from _of_source(file, text, has_to, issues)
+    for file, text in _texts(present, (path for path in present.files if is_prose(path) and "/" not in path)):
+        issues += promises.misspelt(file, iter([(1, text)]))
         yield from promises.of_document(file, text)
+
+
+def _of_source(file: str, text: str, has_to: bool, issues: list[Issue]) -> Iterator[promises.Promise]:
+    try:
+        found = list(promises.of_source(file, text))
+        issues += promises.misspelt(file, ((line, inner) for _, line, inner in promises.docstrings(text)))
+    except (SyntaxError, ValueError) as error:  # the latter of a null character
+        line = getattr(error, "lineno", None) or 1
+        if has_to:
+            raise UsageError(f"{file}:{line}: does not parse: {getattr(error, 'msg', error)}. Correct that line.") from None
+        issues.append(Issue(Weight.WARNING, file, line, "does not parse, so nobody looks at who holds what it says. Correct that line"))
+        return
+    yield from (promise for promise in found if has_to or promise.tests)
 
 
 def _tests(told: list[promises.Promise]) -> set[str]:

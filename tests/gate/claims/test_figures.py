@@ -70,6 +70,28 @@ def test_half_a_marker_is_told(text: str, witnesses: Witnesses) -> None:
     assert told(text, witnesses)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- Gate: cpu/tests.passed -->77<!-- /Gate -->", "<!--GATE: cpu/tests.passed-->77<!--/GATE-->",
+        "<!-- gate cpu/tests.passed -->77",
+        "<!-- gate = cpu/tests.passed -->77", "<!-- gat: cpu/tests.passed -->77<!-- /gat -->", "<!-- cpu/tests.passed -->77",
+        "<!-- gates: cpu/tests.passed -->77", "<!-- gate :cpu/tests.passed -->77", "77<!-- end gate -->",
+        "77<!-- \\gate -->", "77<!-- / gate -->",
+    ],
+)  # fmt: skip
+def test_what_was_meant_to_be_a_marker_is_told(text: str, witnesses: Witnesses) -> None:
+    """Nobody would hold the number to anything."""
+    found = told(f"# Toy\n\n{text}\n", witnesses)
+    assert {(weight, line) for weight, line, _ in found} == {("claim", 3)}
+    assert all("Write <!-- gate: NAME -->" in message for _, _, message in found)
+
+
+@pytest.mark.parametrize("text", ["<!-- a comment -->", "<!-- gate keeping is hard -->", "<!-- see docs/tests.md -->", "<!-- 12 -->"])
+def test_other_comments_are_no_markers(text: str, witnesses: Witnesses) -> None:
+    assert told(text, witnesses) == []
+
+
 def test_code_shows_markers_and_claims_nothing(witnesses: Witnesses) -> None:
     text = "`<!-- gate: cpu/tests.passed -->7<!-- /gate -->`\n\n```\n<!-- gate: cpu/tests.passed -->7<!-- /gate -->\n12 tests\n```\n"
     assert told(text, witnesses) == []
@@ -93,17 +115,50 @@ def test_figures_are_refreshed_where_they_stand(witnesses: Witnesses) -> None:
         ("1,204 tests", "1,204 tests"),
         ("killed 83 planted mutants", "83 planted mutants"),
         ("20 CPU goldens", "20 CPU goldens"),
+        ("**169** focused checks", "169 focused checks"),
+        ("*169* tests", "169 tests"),
+        ("__169 of 170__ tests", "169 of 170 tests"),
+        ("<b>169</b> tests", "169 tests"),
+        ("`169` tests", "169 tests"),
+        ("169/169 tests", "169/169 tests"),
+        ("169 / 170 tests", "169 / 170 tests"),
+        ("169 of 170 tests", "169 of 170 tests"),
+        ("12 unit and 40 integration tests", "12 unit and 40 integration tests"),
+        ("169 of the tests", "169 of the tests"),
+        ("169 passed", "169 passed"),
+        ("169 passed, 3 skipped in 5 s", "169 passed, 3 skipped"),
+        ("83 killed", "83 killed"),
+        ("Checks: 169", "Checks: 169"),
+        ("**Tests passed:** 1,169", "Tests passed: 1,169"),
+        ("tests = 169/170", "tests = 169/170"),
+        ("| tests | 169 |", "tests | 169"),
+        ("| passed | **169** |", "passed | 169"),
+        ("89 of 106 test files", "89 of 106 test files"),
     ],
 )
 def test_a_number_that_looks_like_a_count_is_warned_of(text: str, quoted: str) -> None:
     (issue,) = unmarked("docs/page.md", f"# Page\n\n{text}\n")
     assert issue.weight is Weight.WARNING
     assert f'"{quoted}"' in issue.message
-    assert issue.line == 3 + text.count("\n", 0, text.index(quoted.split()[0]))
+    assert issue.line == 3 + text.count("\n", 0, text.index(next(filter(str.isdigit, quoted))))
+
+
+def test_a_column_of_counts_is_warned_of_once() -> None:
+    table = "| file | focused tests | seconds |\n| --- | ---: | --- |\n| a | 3 | 7 |\n| b | **4** | 7 |\n| c | 5/6 | 7 |\n"
+    table += "\n| a | b |\n| - | - |\n| 1 | 2 |\n"
+    (issue,) = unmarked("docs/page.md", table)
+    assert (issue.line, '"focused tests | 3 and 2 more below it"' in issue.message) == (3, True)
 
 
 @pytest.mark.parametrize(
-    "text", ["torch 2.13.0 goldens", "3 to 5 seconds", "WP-3 tests", "1.5 tests", "12 of them", "v2 tests/test_x.py", MARKED.format(9)]
-)
+    "text",
+    [
+        "torch 2.13.0 goldens", "3 to 5 seconds", "WP-3 tests", "1.5 tests", "12 of them", "v2 tests/test_x.py", MARKED.format(9),
+        "12 " + MARKED.format(9).strip(), "20 minutes for the tests", "71 by tests", "tests: 2 workers", "tests: 128 s",
+        "checks: 2026-11-30",
+        "tests: 3.5", "goldens: 2.13.0", "mutants: 1.1 a second", "| tests | 128 s |", "| tests of a file | 128 |", "3 failed attempts",
+        "| tests | what |\n| --- | --- |\n| all | 3 |", "<!-- gate: cpu/tests.passed -->9<!-- /gate --> of all tests",
+    ],
+)  # fmt: skip
 def test_other_numbers_are_not(text: str) -> None:
     assert list(unmarked("docs/page.md", text)) == []

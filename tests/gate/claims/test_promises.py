@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from gate.claims.promises import Promise, judged, of_document, of_source
+from gate.claims.holding import judged
+from gate.claims.promises import Promise, docstrings, misspelt, of_document, of_source
+from gate.evidence.required import Need
 
 SOURCE = '''"""Updates of weights. Nothing here is bit-identical with anything.
 
@@ -60,19 +62,102 @@ def test_documents_promise_where_they_name_a_test() -> None:
     assert (promise.line, promise.function, promise.tests) == (3, None, ("tests/test_x.py::test_read",))
 
 
+def test_the_line_is_that_of_the_promise_and_of_each_tag() -> None:
+    """Neither a heading nor the words before it belong to a sentence."""
+    text = "# Toy\nIt is small and\nnever fails [held by tests/a.py::b,\ntests/a.py::c]. Under\n-----\n"
+    text += "It always ends [held by tests/a.py::d].\n"
+    first, second = of_document("README.md", text)
+    assert (first.line, first.tests, first.lines) == (3, ("tests/a.py::b", "tests/a.py::c"), (3, 4))
+    assert (second.line, second.lines) == (6, (6,))
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "[held by tests/x.py::test_it]", "[held by\ntests/x.py::test_it]", "[held by tests/x.py::\ntest_it]",
+        "[held\nby tests/x.py::test_it]",
+        "[held by `tests/x.py::test_it`]", "[held by tests/x.py::test\\_it]", "[held by `tests/x.py`::`test_it`\n]",
+    ],
+)  # fmt: skip
+def test_a_tag_goes_on_over_a_line_and_in_code(tag: str) -> None:
+    (promise,) = of_document("README.md", f"It never fails {tag}. More.\n")
+    assert (promise.tests, promise.line) == (("tests/x.py::test_it",), 1)
+    (quoted,) = of_document("README.md", f"> It never fails {tag}.\n".replace("\n", "\n> ").removesuffix("> "))
+    assert quoted.tests == ("tests/x.py::test_it",)
+    assert list(misspelt("README.md", iter([(1, tag)]))) == []
+
+
+def test_parameters_may_hold_commas_and_blanks() -> None:
+    (promise,) = of_document("README.md", "Never [held by tests/x.py::a[1, 2-b c],tests/x.py::d].")
+    assert promise.tests == ("tests/x.py::a[1, 2-b c]", "tests/x.py::d")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Held by tests/x.py::a]", "[held by: tests/x.py::a]", "(held by tests/x.py::a)", "(held by\n`tests/x.py::a`)",
+        "[held-by tests/x.py::a]",
+        "[heldby tests/x.py::a]", "[hold by tests/x.py::a]", "{held by tests/x.py::a}", "[held by tests/x.py::a",
+        "[held by tests/x.py::a\n\n]",
+        "[is held by tests/x.py::a]", "It is held by `tests/x.py::a`.", "[held by ]", "[HELD BY tests/x.py::a]",
+    ],
+)  # fmt: skip
+def test_what_was_meant_to_be_a_tag_is_named(text: str) -> None:
+    """Or taken for one whose test does not exist."""
+    found = list(misspelt("README.md", iter([(1, f"# Toy\n\nIt never fails {text}\n")])))
+    found += [issue for promise in of_document("README.md", f"\n\nIt never fails {text}\n") for issue in judged(promise, {}, Evidence())]  # type: ignore[arg-type]
+    assert [(issue.weight.value, issue.line) for issue in found] == [("claim", 3)]
+    assert "[held by tests/test_x.py::test_it]" in found[0].message
+
+
+@pytest.mark.parametrize(
+    "text", ["`[Held by tests/x.py::a]`", "(held by Fort Knox)", "[held by the crown](https://example.org)", "upheld by all"]
+)
+def test_other_prose_is_no_tag(text: str) -> None:
+    assert list(misspelt("README.md", iter([(1, text)]))) == []
+    assert list(of_document("README.md", text)) == []
+
+
+def test_docstrings_below_conditions_are_public_too() -> None:
+    source = 'try:\n    import x\nexcept ImportError:\n    def f():\n        """Never."""\n'
+    source += 'if x:\n    pass\nelse:\n    class A:\n        """A."""\n'
+    assert [(name, line) for name, line, _ in docstrings(source)] == [("f", 5), ("A", 10)]
+
+
+@dataclass
+class Evidence:
+    """What the records say: of tests and mutants on a CPU, all of them unless `partial` names the check."""
+
+    passed: Any = None
+    killers: Any = None
+    named: Any = frozenset()
+    partial: tuple[str, ...] = ()
+    hardware: str = "cpu"
+    missing: tuple[str, ...] = field(default=())
+
+    def whole(self, check: str, need: Need | None = None) -> bool:
+        return check not in self.partial and (need is None or need.hardware not in self.missing)
+
+    def asked(self, file: str | None) -> Mapping[str, frozenset[str]]:
+        return {self.hardware: frozenset(self.named)} if file in (None, "src/toy.py") else {}
+
+
 def said(
-    function: str | None = "src/toy.py::Optimizer.step", test: str = "tests/test_x.py::test_read", **evidence: Any
+    function: str | None = "src/toy.py::Optimizer.step",
+    test: str = "tests/test_x.py::test_read",
+    needs: tuple[str, ...] = ("tests", "mutation"),
+    **evidence: Any,
 ) -> list[tuple[str, str]]:
     """What is wrong with a promise, given what there is of evidence."""
     usual: Mapping[str, Any] = {
         "passed": {"tests/test_x.py": frozenset({"test_read", "TestA::test_b[1-2]"})},
         "killers": {"src/toy.py::Optimizer.step": frozenset({test})},
-        "asked": frozenset({test}),
+        "named": frozenset({test}),
     }
-    witnesses: Any = SimpleNamespace(**{**usual, **evidence})
-    return [
-        (issue.weight.value, issue.message) for issue in judged(Promise("src/toy.py", 7, "Never.", function, (test,)), OUTLINES, witnesses)
-    ]
+    witnesses: Any = Evidence(**{**usual, **evidence})
+    needed = [Need(check, hardware) for check in needs for hardware in ("cpu", "h200")]
+    promise = Promise("src/toy.py", 7, "Never.", function, (test,))
+    return [(issue.weight.value, issue.message) for issue in judged(promise, OUTLINES, witnesses, needed)]
 
 
 @pytest.mark.parametrize("function", ["src/toy.py::Optimizer.step", "src/toy.py::Optimizer", "src/toy.py::", None])
@@ -85,20 +170,42 @@ def test_a_promise_that_is_kept_is_fine(function: str | None) -> None:
     )
 
 
+OTHER = {"src/toy.py::Optimizer.step": frozenset({"tests/z.py::other"})}
+NEAR = {"src/toy.py::Optimizer.step": frozenset({"tests/z.py::other"}), "src/lib.py::f": frozenset({"tests/test_x.py::test_other"})}
+UNASKED: dict[str, Any] = {"killers": NEAR, "named": ()}
+
+
 @pytest.mark.parametrize(
     ("facts", "weight", "message"),
     [
         ({"test": "tests/test_x.py::test_gone"}, "claim", "which does not exist"),
         ({"test": "tests/test_y.py::test_read"}, "claim", "which does not exist"),
+        ({"test": "tests/test_x.py"}, "claim", "which names no test"),
         ({"passed": {"tests/test_x.py": frozenset()}}, "claim", "did not pass in any fresh record"),
-        ({"passed": None}, "inconclusive", "no fresh evidence that it ran"),
-        ({"killers": None}, "inconclusive", "no fresh evidence of mutants"),
-        ({"killers": {}}, "inconclusive", "no mutant of src/toy.py::Optimizer.step was killed by anything"),
-        ({"killers": {"src/toy.py::Optimizer.stepper": frozenset({"tests/test_x.py::test_read"})}}, "inconclusive", "no mutant of"),
-        ({"killers": {"src/toy.py::Optimizer.step": frozenset({"tests/z.py::other"})}}, "claim", "which kills no mutant of"),
-        ({"killers": {"src/toy.py::Optimizer.step": frozenset()}, "asked": frozenset()}, "inconclusive", "before it was asked"),
+        ({"passed": {}, "partial": ("tests",)}, "inconclusive", "not all are fresh. Run gate check --all"),
+        ({"passed": {}, "missing": ("h200",)}, "inconclusive", "not all are fresh"),
+        ({"passed": None}, "inconclusive", "no fresh evidence that it ran. Run gate check --all"),
+        ({"passed": None, "needs": ()}, "not-judged", "no fresh evidence that it ran. Run gate check --all"),
+        ({"killers": None}, "inconclusive", "no fresh evidence of mutants that it could have killed. Run gate mutate src/toy.py"),
+        ({"killers": None, "needs": ("tests",)}, "not-judged", "no fresh evidence of mutants"),
+        ({"killers": None, "needs": ("tests",), "function": None}, "not-judged", "Run gate mutate (with --all-tests"),
+        ({"killers": OTHER}, "claim", "which kills no mutant of src/toy.py::Optimizer.step. Name a test that does"),
+        ({"killers": OTHER, "function": None}, "claim", "which kills no mutant of anything"),
+        ({"killers": {}}, "claim", "which kills no mutant of"),
+        ({"killers": {"src/toy.py::Optimizer.stepper": frozenset({"tests/test_x.py::test_read"})}}, "claim", "kills no mutant of"),
+        ({"killers": OTHER, "partial": ("mutation",), "hardware": "h200"}, "inconclusive", "asked about no mutant of"),
+        ({"killers": OTHER, "missing": ("cpu",), "hardware": "h200"}, "inconclusive", "asked about no mutant of"),
+        (UNASKED, "not-judged", "asked about no mutant of src/toy.py::Optimizer.step. Ask it: gate mutate src/toy.py (with --all-tests"),
+        ({**UNASKED, "function": None}, "not-judged", "asked about no mutant of anything. Ask it: gate mutate src/lib.py"),
+        ({**UNASKED, "missing": ("h200",)}, "inconclusive", "asked about no mutant of"),
+        (
+            {"killers": OTHER, "function": "src/lib.py::f"},
+            "not-judged",
+            "no mutant of src/lib.py::f was killed by anything. Ask it: gate mutate",
+        ),
     ],
 )
 def test_a_promise_that_nobody_holds_is_told(facts: dict[str, Any], weight: str, message: str) -> None:
+    """What nobody asked about is not judged, and says what would ask; where the status tells that evidence lacks, it is inconclusive."""
     ((found, text),) = said(**facts)
-    assert (found, message in text) == (weight, True)
+    assert (found, message in text) == (weight, True), text

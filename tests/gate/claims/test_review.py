@@ -10,10 +10,11 @@ import pytest
 from gate.claims.issue import Weight
 from gate.claims.review import Claims, refresh, review
 from gate.config import find
-from gate.errors import ConfigurationError
+from gate.errors import ConfigurationError, UsageError
 from gate.evidence.archive import Archive
 from gate.evidence.status import View
 from tests.gate.evidence.records import CONFIG, Toy
+from tests.gate.projects import Project
 from tests.gate.repositories import write
 
 ROOT = Path(__file__).parents[3]
@@ -52,7 +53,7 @@ def test_an_edited_count_and_an_unmarked_one_are_named(toy: Toy) -> None:
     assert first.startswith("README.md:2: claim: cpu/tests.passed is 169 in the evidence, and 170 here")
     assert second.startswith('docs/page.md:1: warning: "169 focused checks" looks like a count')
     assert look(toy).exit_code == 1
-    assert refresh(View.of(toy.config)) == ["README.md"]
+    assert refresh(View.of(toy.config)) == ["refreshed README.md"]
     assert look(toy).exit_code == 0
 
 
@@ -77,50 +78,17 @@ def test_a_promise_whose_test_is_gone_is_named(toy: Toy) -> None:
 def test_a_promise_whose_test_kills_nothing_is_named(toy: Toy) -> None:
     details = {"killed": {"src/update.py::update": ["tests/other.py::test"]}, "asked": ["tests/test_replay.py::test_it"]}
     toy.mutation(details=details)
-    assert texts(toy) == [
+    (text,) = texts(toy)
+    assert text.startswith(
         "src/update.py:2: claim: is held by tests/test_replay.py::test_it, which kills no mutant of src/update.py::update"
-    ]
+    )
+    assert look(toy).exit_code == 1
 
 
 def test_a_figure_of_a_gpu_whose_evidence_is_gone_is_not_judged_unless_allowed(toy: Toy) -> None:
     write(toy.folder, {"README.md": "<!-- gate: l4/tests.passed -->1<!-- /gate -->\n"})
     assert look(toy).exit_code == 3
     assert review(View.of(toy.config), allowed=("l4",)).exit_code == 0
-
-
-def test_a_page_that_covers_two_commits_has_to_be_of_equal_sources(toy: Toy) -> None:
-    """Commits that differ in documents and settings alone are covered by one run."""
-    first = toy.git("rev-parse", "HEAD")
-    second = toy.commit("Say more", README_md="# More\n")
-    toy.commit("Page", docs__work__wp_1_md=f"# WP\n\nThe run covers `{first[:7]}` and {second}.\n")
-    assert texts(toy) == []
-    third = toy.commit("Rewrite", src__replay_py="def replay():\n    return 2\n")
-    write(toy.folder, {"docs/work/wp_1.md": f"# WP\n\nMeasured once.\nThe run covers `{first[:7]}` and {third[:7]}.\n"})
-    (text,) = (text for text in texts(toy) if text.startswith("docs/"))
-    told = f"says that a run covers {first[:7]} and {third[:7]}, but their sources differ: src/replay.py"
-    assert text.startswith(f"docs/work/wp_1.md:4: claim: {told}")
-
-
-@pytest.mark.parametrize(
-    ("sentence", "told"),
-    [
-        ("The run covered abcdef0.", "which is no commit"),
-        (f"It covers {'0' * 63}1.", "nothing here has as its digest"),
-        ("Not a word of abcdef0.", None),
-        ("It covers 1000000 steps.", None),
-    ],
-)
-def test_a_page_names_what_is_there(toy: Toy, sentence: str, told: str | None) -> None:
-    write(toy.folder, {"docs/work/wp.md": f"# WP\n\n{sentence}\n"})
-    found = texts(toy)
-    assert len(found) == bool(told)
-    assert all(str(told) in text for text in found)
-
-
-def test_a_page_may_name_the_digest_of_a_source(toy: Toy) -> None:
-    digest = View.of(toy.config).here.present.digest("src/update.py")
-    write(toy.folder, {"docs/work/wp.md": f"It covers {digest}.\n"})
-    assert texts(toy) == []
 
 
 @pytest.mark.parametrize(
@@ -132,6 +100,97 @@ def test_a_wrong_table_is_told(toy: Toy, line: str, told: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         look(toy)
     assert told in str(caught.value)
+
+
+def test_a_document_s_promise_is_judged_by_what_its_test_was_asked(toy: Toy) -> None:
+    """An edit of a document stales nothing: a test that was asked about no mutant is not taken for one that kills, until it was asked."""
+    toy.commit(
+        "Test",
+        tests__test_new_py="def test_nothing():\n    pass\n",
+        README_md="# Toy\nIt never fails\n[held by tests/test_new.py::test_nothing].\n",
+    )
+    passed = {"tests/test_replay.py": ["test_it"], "tests/test_new.py": ["test_nothing"]}
+    toy.tests(details={"passed": passed})
+    (text,) = texts(toy)
+    told = (
+        "README.md:3: not-judged: is held by tests/test_new.py::test_nothing: it was asked about no mutant of anything. Ask it: gate mutate"
+    )
+    assert text.startswith(told)
+    assert look(toy).exit_code == 3
+    killed = {"src/update.py::update": ["tests/test_replay.py::test_it"]}
+    toy.mutation(details={"killed": killed, "asked": ["tests/test_new.py::test_nothing"], "paths": []})
+    assert texts(toy)[0].startswith("README.md:3: claim: is held by tests/test_new.py::test_nothing, which kills no mutant of anything")
+    assert look(toy).exit_code == 1
+    toy.mutation(details={"killed": {**killed, "src/replay.py::replay": ["tests/test_new.py::test_nothing"]}, "paths": ["src/replay.py"]})
+    assert (texts(toy), look(toy).exit_code) == ([], 0)
+
+
+def test_a_promise_is_not_judged_by_what_a_change_alone_was_asked(toy: Toy) -> None:
+    """Of the tests that a change touches, and the mutants in its lines, most promises hear nothing."""
+    base = toy.git("rev-parse", "HEAD")
+    toy.commit("Change", src__update_py=UPDATE.format(" [held by tests/test_replay.py::test_it]") + "\nx = 1\n", src__replay_py="y = 1\n")
+    toy.tests(since=base, details={"passed": {}}, counts={"total": 1, "passed": 1})
+    found = review(View.of(toy.config), frozenset([base]))
+    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]
+    toy.tests(details={"passed": {}})
+    found = review(View.of(toy.config), frozenset([base]))
+    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]  # h200's may show it
+    toy.tests("h200", details={"passed": {}, "cuda": {"passed": 1}})
+    found = review(View.of(toy.config), frozenset([base]))
+    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.CLAIM, 1)]
+
+
+@pytest.mark.parametrize("tag", ["[held by tests/test_gone.py::test_x]", "[Held by tests/test_replay.py::test_it]"])
+def test_a_tag_is_looked_at_wherever_it_stands(toy: Toy, tag: str) -> None:
+    """The folders only say where one is compulsory."""
+    toy.commit("Tool", tools__lib_py=f'def double(x):\n    """Twice.\n\n    Never wrong. {tag}\n    """\n    return x + x\n')
+    (text,) = texts(toy)
+    assert text.startswith("tools/lib.py:4: claim: ")
+    assert look(toy).exit_code == 1
+    toy.commit("Say no more", tools__lib_py='def double(x):\n    """Twice. Never wrong."""\n    return x + x\n')
+    assert texts(toy) == []
+
+
+def test_a_source_that_does_not_parse_is_told(toy: Toy) -> None:
+    """It stops everything in the folders where promises need a test, else it is warned of where it seems to name one."""
+    broken = 'def double(x):\n    """Twice [held by tests/test_gone.py::test_x]."""\n    return (\n'
+    toy.commit("Tool", tools__lib_py=broken, tools__other_py="return (\n")
+    (text,) = texts(toy)
+    assert text.startswith("tools/lib.py:3: warning: does not parse")
+    toy.commit("Source", src__lib_py=broken)
+    with pytest.raises(UsageError, match=r"src/lib\.py:3: does not parse"):
+        look(toy)
+
+
+@pytest.mark.parametrize("name", ["README.txt", "docs/page.markdown", "docs/PAGE.MD", "docs/page.rst", "notes.txt"])
+def test_documents_of_any_suffix_are_read(toy: Toy, name: str) -> None:
+    write(
+        toy.folder,
+        {name: "# Toy\n<!-- gate: cpu/tests.passed -->170<!-- /gate --> tests\n\n168 tests\n", "requirements/dev.txt": "# 12 tests\n"},
+    )
+    wrong, warned = texts(toy)
+    assert wrong.startswith(f"{name}:2: claim: cpu/tests.passed is 169")
+    assert warned.startswith(f'{name}:4: warning: "168 tests"')
+    assert refresh(View.of(toy.config)) == [f"refreshed {name}"]
+
+
+def test_figures_outside_the_project_are_left_and_named(toy: Toy, tmp_path: Path) -> None:
+    """A link that leads out, to a file or through a folder, is not written through; one within the project is."""
+    outside = tmp_path / "outside.md"
+    text = "<!-- gate: cpu/tests.passed -->1<!-- /gate -->\n"
+    outside.write_text(text)
+    write(toy.folder, {"docs/in.md": text, ".git/aside": text})
+    (toy.folder / "docs/out.md").symlink_to(outside)
+    (toy.folder / "docs/git.md").symlink_to("../.git/aside")
+    (toy.folder / "docs/link.md").symlink_to("in.md")
+    told = Project(toy.folder).gate("status", "--write")
+    assert f"docs/out.md leads out of the project, to {outside}: its figures stay as they are" in told.err
+    assert "docs/git.md leads out" in told.err
+    assert "refreshed docs/in.md" in told.err
+    assert outside.read_text() == (toy.folder / ".git/aside").read_text() == text
+    assert (toy.folder / "docs/in.md").read_text() == text.replace("-->1<", "-->169<")
+    assert (toy.folder / "docs/out.md").is_symlink()
+    assert (toy.folder / "docs/link.md").is_symlink()
 
 
 def test_this_project_s_own_promises_name_tests_that_exist() -> None:
