@@ -1,0 +1,90 @@
+"""Whether the tests that a promise names hold it: they exist, passed, and notice a fault of what promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from gate.claims.issue import Issue, Weight
+from gate.claims.promises import Promise, matches, within
+from gate.claims.tags import FORM
+from gate.claims.witnesses import Witnesses
+from gate.evidence.judging import command
+from gate.evidence.required import Need
+from gate.machine import device_of
+
+Found = tuple[Weight, str]
+
+
+def judged(promise: Promise, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses, needs: Sequence[Need] = ()) -> Iterator[Issue]:
+    """What is wrong with a promise.
+
+    Where evidence is lacking that a merge needs anyway, or of which a change needs no more, the promise is inconclusive: the status says
+    whether that may be. Where nothing else asks for the evidence, the promise is not judged.
+
+    Args:
+        promise: the sentence.
+        outlines: names of the tests of each test file there is ("TestA::test_b").
+        witnesses: the evidence.
+        needs: what a merge needs.
+    """
+    for place, test in enumerate(promise.tests):
+        found = _judged(promise, test, outlines, witnesses, needs)
+        if found:
+            yield Issue(found[0], promise.file, promise.line_of(place), found[1])
+
+
+def _judged(
+    promise: Promise, test: str, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses, needs: Sequence[Need]
+) -> Found | None:
+    file, _, name = test.partition("::")
+    if not file.endswith(".py") or not name:
+        return Weight.CLAIM, f"is held by {test or 'nothing'}, which names no test. Write {FORM}"
+    if name.partition("[")[0] not in outlines.get(file, frozenset()):
+        return Weight.CLAIM, f"is held by {test}, which does not exist"
+    if witnesses.passed is None:
+        return _lacking("tests", needs), f"is held by {test}: there is no fresh evidence that it ran. Run gate check --all"
+    if not any(matches(name, passed) for passed in witnesses.passed.get(file, ())):
+        if _open("tests", witnesses, needs):
+            return Weight.INCONCLUSIVE, f"is held by {test}: it passed in no fresh record, and not all are fresh. Run gate check --all"
+        return Weight.CLAIM, f"is held by {test}, which did not pass in any fresh record"
+    if witnesses.killers is None:
+        ask = f"Run {_asking(promise, test, {}, needs)}"
+        return _lacking("mutation", needs), f"is held by {test}: there is no fresh evidence of mutants that it could have killed. {ask}"
+    return _kills(promise, test, witnesses.killers, witnesses, needs)
+
+
+def _kills(promise: Promise, test: str, killers: Mapping[str, frozenset[str]], witnesses: Witnesses, needs: Sequence[Need]) -> Found | None:
+    where = promise.function or "anything"
+    own = [ids for function, ids in killers.items() if promise.function is None or within(function, promise.function)]
+    if any(matches(test, killer) for ids in own for killer in ids):
+        return None
+    unsure = _open("mutation", witnesses, needs)
+    file = promise.function.partition("::")[0] if promise.function else None
+    asked = {hardware for hardware, ids in witnesses.asked(file).items() if any(matches(test, one) for one in ids)}
+    if asked and (not unsure or any(device_of(hardware) == "cpu" for hardware in asked)):
+        told = "Name a test that does, let this one notice a fault, or promise less"
+        return Weight.CLAIM, f"is held by {test}, which kills no mutant of {where}. {told}"
+    why = f"it was asked about no mutant of {where}" if own else f"no mutant of {where} was killed by anything"
+    told = f"is held by {test}: {why}. Ask it: {_asking(promise, test, killers, needs)}"
+    return Weight.INCONCLUSIVE if unsure else Weight.UNJUDGED, told
+
+
+def _lacking(check: str, needs: Sequence[Need]) -> Weight:
+    """What a lack of all evidence of a check weighs: where it is needed, the status is not fresh either."""
+    return Weight.INCONCLUSIVE if any(need.check == check for need in needs) else Weight.UNJUDGED
+
+
+def _open(check: str, witnesses: Witnesses, needs: Sequence[Need]) -> bool:
+    """Whether evidence that is not there could still show what that which is there does not."""
+    return not witnesses.whole(check) or any(need.check == check and not witnesses.whole(check, need) for need in needs)
+
+
+def _asking(promise: Promise, test: str, killers: Mapping[str, frozenset[str]], needs: Sequence[Need]) -> str:
+    """The command that asks a test about mutants: of what promises, else of what its neighbours notice, else of all that is needed."""
+    file = test.partition("::")[0]
+    known = Counter(function.partition("::")[0] for function, ids in killers.items() for one in ids if one.startswith(f"{file}::"))
+    source = promise.function.partition("::")[0] if promise.function else next((name for name, _ in known.most_common(1)), None)
+    need = next((need for need in needs if need.check == "mutation"), None)
+    asked = f"gate mutate {source}" if source else command(need) if need else "gate mutate"
+    return f"{asked} (with --all-tests where {file} imports nothing of it)"

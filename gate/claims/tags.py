@@ -1,0 +1,81 @@
+"""Tags in prose that name the tests which hold a sentence, `[held by tests/test_x.py::test_it]`, and what was meant to be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gate.claims.prose import without_code
+
+FORM = "[held by tests/test_x.py::test_it]"
+_TAG = re.compile(r"\[held(?:\s|\n[ \t]*>)+by(?=\s)(?P<ids>(?:[^\[\]\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\])+)\]")
+_MEANT = re.compile(r"(?P<open>[\[({<])\s*(?:is\s+)?h[eo]ld[\s_-]*by\b|\bheld\s+by\b", re.IGNORECASE)
+_REST = re.compile(r"(?:[^\])}>\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\])*")
+_ID = re.compile(r"[\s\"'`:]*\S+\.py`?::")
+_LINE = re.compile(r"\s*\n[ \t>]*")
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One tag.
+
+    Attributes:
+        start, end: where it stands, brackets included.
+        tests: the ids that it names, with the place of each; empty ones too.
+    """
+
+    start: int
+    end: int
+    tests: tuple[tuple[str, int], ...]
+
+
+def tags(text: str) -> list[Tag]:
+    """The tags of a text, those in code left out. A tag may go on over the end of a line, and its ids may be in code."""
+    found = (tag for tag in _TAG.finditer(without_code(text)) if not _is_link(text, tag))
+    return [Tag(tag.start(), tag.end(), tuple(_ids(text, *tag.span("ids")))) for tag in found]
+
+
+def malformed(text: str) -> Iterator[tuple[int, str]]:
+    """Place and text of what was meant to be a tag: other letters, brackets or punctuation, or no end. Nobody would check it."""
+    plain = without_code(text)
+    for tag in tags(text):
+        plain = plain[: tag.start] + "x" * (tag.end - tag.start) + plain[tag.end :]
+    for meant in _MEANT.finditer(plain):
+        rest = _REST.match(plain, meant.end())
+        assert rest, "nothing is a rest too"
+        named = _ID.match(text, meant.end()) is not None
+        link = text[rest.end() : rest.end() + 2] == "]("
+        if named or (meant["open"] == "[" and not link):
+            yield meant.start(), " ".join(text[meant.start() : rest.end() + 1].split())
+
+
+def shielded(text: str, plain: str) -> str:
+    """`plain` with letters for what stands in tags, so that no sentence ends there; places stay what they were."""
+    for tag in tags(text):
+        plain = plain[: tag.start + 1] + "x" * (tag.end - tag.start - 2) + plain[tag.end - 1 :]
+    return plain
+
+
+def without_tags(text: str, plain: str) -> str:
+    """`plain` with blanks for tags."""
+    for tag in tags(text):
+        plain = plain[: tag.start] + re.sub(r"[^\n]", " ", plain[tag.start : tag.end]) + plain[tag.end :]
+    return plain
+
+
+def _ids(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
+    """The parts between commas that stand in no brackets; quotes of code, escapes and ends of lines are not part of an id."""
+    depth, begin = 0, start
+    for place in range(start, end + 1):
+        letter = text[place] if place < end else ","
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and (depth == 0 or place == end):
+            raw = text[begin:place]
+            name = _LINE.sub("", raw).replace("`", "").replace("\\_", "_").strip()
+            yield name, begin + len(raw) - len(raw.lstrip(" \t\r\n>"))
+            begin = place + 1
+
+
+def _is_link(text: str, tag: re.Match[str]) -> bool:
+    return text[tag.end() : tag.end() + 1] == "(" and "::" not in text[tag.start() : tag.end()]
