@@ -19,8 +19,8 @@ Found = tuple[Weight, str]
 def judged(promise: Promise, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses, needs: Sequence[Need] = ()) -> Iterator[Issue]:
     """What is wrong with a promise.
 
-    Where evidence is lacking that a merge needs anyway, or of which a change needs no more, the promise is inconclusive: the status says
-    whether that may be. Where nothing else asks for the evidence, the promise is not judged.
+    Where there is no evidence, or none but of a change, or some is lacking that a merge needs, the promise is inconclusive: the status says
+    whether that may be. Where there is evidence that does not reach it, nothing else would say so: it is not judged.
 
     Args:
         promise: the sentence.
@@ -41,16 +41,16 @@ def _judged(
     if not file.endswith(".py") or not name:
         return Weight.CLAIM, f"is held by {test or 'nothing'}, which names no test. Write {FORM}"
     if name.partition("[")[0] not in outlines.get(file, frozenset()):
-        return Weight.CLAIM, f"is held by {test}, which does not exist"
+        return Weight.CLAIM, f"is held by {test}, which does not exist. Name a test that does, or take the tag out"
     if witnesses.passed is None:
-        return _lacking("tests", needs), f"is held by {test}: there is no fresh evidence that it ran. Run gate check --all"
+        return Weight.INCONCLUSIVE, f"is held by {test}: there is no fresh evidence that it ran. Run gate check --all"
     if not any(matches(name, passed) for passed in witnesses.passed.get(file, ())):
         if _open("tests", witnesses, needs):
             return Weight.INCONCLUSIVE, f"is held by {test}: it passed in no fresh record, and not all are fresh. Run gate check --all"
-        return Weight.CLAIM, f"is held by {test}, which did not pass in any fresh record"
+        return Weight.CLAIM, f"is held by {test}, which did not pass in any fresh record. Let it pass, or name another"
     if witnesses.killers is None:
         ask = f"Run {_asking(promise, test, {}, needs)}"
-        return _lacking("mutation", needs), f"is held by {test}: there is no fresh evidence of mutants that it could have killed. {ask}"
+        return Weight.INCONCLUSIVE, f"is held by {test}: there is no fresh evidence of mutants that it could have killed. {ask}"
     return _kills(promise, test, witnesses.killers, witnesses, needs)
 
 
@@ -67,17 +67,18 @@ def _kills(promise: Promise, test: str, killers: Mapping[str, frozenset[str]], w
         return Weight.CLAIM, f"is held by {test}, which kills no mutant of {where}. {told}"
     why = f"it was asked about no mutant of {where}" if own else f"no mutant of {where} was killed by anything"
     told = f"is held by {test}: {why}. Ask it: {_asking(promise, test, killers, needs)}"
+    if file and not any(need.check == "mutation" and _within(file, need.paths) for need in needs):
+        told += f". A merge needs no mutants of {file}: [tool.gate.required] paths"
     return Weight.INCONCLUSIVE if unsure else Weight.UNJUDGED, told
-
-
-def _lacking(check: str, needs: Sequence[Need]) -> Weight:
-    """What a lack of all evidence of a check weighs: where it is needed, the status is not fresh either."""
-    return Weight.INCONCLUSIVE if any(need.check == check for need in needs) else Weight.UNJUDGED
 
 
 def _open(check: str, witnesses: Witnesses, needs: Sequence[Need]) -> bool:
     """Whether evidence that is not there could still show what that which is there does not."""
     return not witnesses.whole(check) or any(need.check == check and not witnesses.whole(check, need) for need in needs)
+
+
+def _within(file: str, paths: Sequence[str]) -> bool:
+    return not paths or any(path in (".", file) or file.startswith(f"{path}/") for path in paths)
 
 
 def _asking(promise: Promise, test: str, killers: Mapping[str, frozenset[str]], needs: Sequence[Need]) -> str:

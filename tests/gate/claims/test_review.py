@@ -72,7 +72,8 @@ def test_a_promise_without_a_test_is_named(toy: Toy) -> None:
 
 def test_a_promise_whose_test_is_gone_is_named(toy: Toy) -> None:
     write(toy.folder, {"README.md": "# Toy\n\nNever [held by tests/test_replay.py::test_gone].\n"})
-    assert texts(toy) == ["README.md:3: claim: is held by tests/test_replay.py::test_gone, which does not exist"]
+    (text,) = texts(toy)
+    assert text.startswith("README.md:3: claim: is held by tests/test_replay.py::test_gone, which does not exist")
 
 
 def test_a_promise_whose_test_kills_nothing_is_named(toy: Toy) -> None:
