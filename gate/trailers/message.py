@@ -93,11 +93,12 @@ def changing(root: Path, revisions: str, paths: Sequence[str]) -> frozenset[str]
         BaselineFailed: git cannot tell.
     """
     answer = git.run(root, *git.LITERAL, "rev-list", "--no-merges", "--full-history", revisions, "--", *paths)
-    return frozenset([*answer.decode().split(), *_meddling(root, revisions, paths)])
+    merges = [name for name in _meddling(root, revisions, paths) if not _like_a_parent(root, name, paths)]
+    return frozenset([*answer.decode().split(), *merges])
 
 
 def _meddling(root: Path, revisions: str, paths: Sequence[str]) -> Iterator[str]:
-    """Merges that under the paths are like none of their parents, nor what git makes of those by itself."""
+    """Merges that under the paths are not what git makes of their parents by itself."""
     try:
         yield from _differing(root, revisions, paths, "--max-parents=2", "--remerge-diff")
     except BaselineFailed:  # a git before 2.35, or one that cannot write what it needs to merge once more
@@ -106,11 +107,17 @@ def _meddling(root: Path, revisions: str, paths: Sequence[str]) -> Iterator[str]
 
 
 def _differing(root: Path, revisions: str, paths: Sequence[str], *options: str) -> list[str]:
-    # Without rewriting parents, the full history leaves out what is like one of its parents. Patches hold no byte 0 that begins an id.
+    # The full history: without it git leaves out a branch whose work came to nothing. After a byte 0 nothing but a commit looks like an id.
     command = ("log", "--merges", "--full-history", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%x00%H", *options)
     chunks = git.run(root, *git.LITERAL, *command, revisions, "--", *paths).split(b"\0")
     parts = (chunk.partition(b"\n") for chunk in chunks)
     return [name.decode() for name, _, patch in parts if re.fullmatch(rb"[0-9a-f]{40,64}", name) and patch.strip()]
+
+
+def _like_a_parent(root: Path, name: str, paths: Sequence[str]) -> bool:
+    """Whether a merge took one side as it is."""
+    parents = git.run(root, "rev-list", "--parents", "-1", name).decode().split()[1:]
+    return not all(git.run(root, *git.LITERAL, "diff-tree", "-r", "--name-only", parent, name, "--", *paths) for parent in parents)
 
 
 def _message(root: Path, name: str, short: str, date: str, parents: str, text: str, block: str) -> Message:

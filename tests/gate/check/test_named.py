@@ -55,3 +55,12 @@ def test_git_decides_what_a_trailer_is(tmp_path: Path) -> None:
     found = named.trailers(Repository.of(folder), first)
     assert [trailer.value for trailer in found] == ["c.py", "d.py", "a.py::test_a, b.py"]
     assert named.trailers(Repository.of(folder), None) == ()
+
+
+@pytest.mark.parametrize("byte", ["\x1e", "\x1f", "\x0b", "\x1c", "\x85", "\u2028"])
+def test_any_byte_may_stand_in_a_value(tmp_path: Path, byte: str) -> None:
+    """It ends neither the value nor the commit."""
+    folder = init(tmp_path / "repository")
+    first = commit(folder, {"a": "1"}, "first")
+    commit(folder, {"a": "2"}, f"se{byte}cond\n\nGate: a.py::test_a[x{byte}y]\nGate: b.py")
+    assert [trailer.value for trailer in named.trailers(Repository.of(folder), first)] == [f"a.py::test_a[x{byte}y]", "b.py"]

@@ -64,7 +64,7 @@ def test_a_merge_as_git_makes_it_says_nothing(
     if dense:
         without_remerge(monkeypatch)
     branched(folder, ours, theirs)
-    merged(folder, {}, "Merge side\n\nWP: is no trailer that anybody asked for")
+    merged(folder, {}, "Merge side\n\nGolden-Change: digits\n\nas the branch says")
     assert judged(folder).details == ()
 
 
@@ -93,6 +93,20 @@ def test_a_merge_that_drops_what_a_branch_did_is_judged(folder: Path) -> None:
     branched(folder, OURS, {"src/b.py": "b = 2\n", "src/c.py": ""})
     merged(folder, {"src/b.py": "b = 1\n"})
     assert judged(folder).code == 1
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["merged once more", "an old git"])
+def test_a_merge_on_a_branch_whose_work_came_to_nothing_is_judged(folder: Path, dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git leaves such a branch out of the usual history of a path; the merge that took nothing of it is like its parent, and free."""
+    if dense:
+        without_remerge(monkeypatch)
+    git(folder, "branch", "kept")
+    branched(folder, OURS, THEIRS)
+    merged(folder, {"src/a.py": BOTH.replace("x10 = 10\n", "x10 = 100\n")})
+    git(folder, "checkout", "-q", "kept")
+    git(folder, "merge", "-q", "--no-ff", "-s", "ours", "-m", "Take nothing of it", "main")
+    (fault,) = judged(folder).details
+    assert "(Merge side)" in fault
 
 
 def test_a_merge_with_a_change_elsewhere_is_free(folder: Path) -> None:

@@ -30,7 +30,7 @@ FILES = {
     "pyproject.toml": CONFIG,
     "docs/provenance.md": LOG,
     "docs/work/wp-1.md": "# One\n",
-    "src/step.py": "def step(): pass\n",
+    "src/step.py": "def step(): pass\n\ndef test_step(): pass\n",
     "tests/test_a.py": "class TestA:\n    def test_b(self): pass\n\ndef test_c(): pass\n",
 }
 WHOLE = "WP: wp-1\nProvenance: P1, P2\nGate: tests/test_a.py::TestA::test_b\nGate: tests/test_a.py::test_c[a b, [c]]"
@@ -99,6 +99,7 @@ def test_a_misspelt_one_is_unknown_and_the_right_one_missing(folder: Path) -> No
         ("Gate: tests/test_a.py::TestA::test_b", "Gate: none", "Gate: none is no test, and what changes these paths has one. Name a test"),
         ("Gate: tests/test_a.py::TestA::test_b", f"Gate: {'t' * 300}.py::test_b", "does not exist"),
         ("Gate: tests/test_a.py::TestA::test_b", "Gate: src/step.py::step", "does not exist, or pytest does not collect it"),
+        ("Gate: tests/test_a.py::TestA::test_b", "Gate: src/step.py::test_step", "does not exist, or pytest does not collect it"),
         ("Gate: tests/test_a.py::TestA::test_b", "Gate: ../project/tests/test_a.py::test_c", "does not exist"),
         ("WP: wp-1", "WP: wp-1\nGolden-Change:", "Golden-Change: says nothing. Name the scenario"),
         ("WP: wp-1", "WP: wp-1\nCc:", "Cc: says nothing. Leave it out"),
