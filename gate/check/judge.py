@@ -208,6 +208,7 @@ class Check:
             outcomes=ran,
             untested=tuple(unit.title for unit in left),
             subjects=self._subjects([key for key in ran if key in items], items, known),
+            listed=frozenset(path for key in {*ran} & {*known.tests} for path in known.tests[key].reads if path.endswith("/")),
         )
         reason, message = self._doubt(found, nothing_checked(choice.units, left))
         if found.having("failed"):

@@ -47,6 +47,7 @@ class Checked:
         torch: its full version.
         hardware: the GPU's slug, or the CPU profile's.
         subjects: sha256 by path of what the tests that ran imported, ran or read of the project, as golden.sources digests it.
+        listed: folders of the project that the tests that ran listed, with a slash at the end.
         seconds: what all took.
     """
 
@@ -62,6 +63,7 @@ class Checked:
     torch: str = ""
     hardware: str = ""
     subjects: Mapping[str, str] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()
     seconds: float = 0.0
 
     @property

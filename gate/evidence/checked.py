@@ -42,7 +42,12 @@ def put_on_record(config: Config, before: Snapshot, checked: Checked, *, ours: b
     present = Present(config)
     plugins, absent = newcomers.plugins(present)
     subjects = {*checked.subjects, *plugins}
-    patterns = {*newcomers.of_tests(present, files), *newcomers.beside(present, subjects), *absent}
+    patterns = {
+        *newcomers.of_tests(present, files),
+        *newcomers.beside(present, subjects),
+        *newcomers.within(present, checked.listed),
+        *absent,
+    }
     reading = Reading(
         files=tuple(subjects),
         tables=("tool.pytest", *settings.TABLES),

@@ -78,6 +78,19 @@ def beside(present: Present, files: Iterable[str], *, documents: bool = False) -
     return tuple(sorted(found | {path for path in absent if not any(present.fits(path[1:], pattern) for pattern in found)}))
 
 
+def within(present: Present, listed: Iterable[str]) -> tuple[str, ...]:
+    """Of folders that were listed: files of the suffixes that stand there, or of any where none stands there."""
+    found = set[str]()
+    for folder in {path.rstrip("/") or "." for path in listed}:
+        names = present.folders.get(folder, frozenset())
+        suffixes = {PurePosixPath(name).suffix for name in names if not name.startswith(".")}
+        likes = [f"{folder}/x{suffix}".removeprefix("./") for suffix in suffixes]
+        found |= {pattern for like in likes for pattern in _more_data(present, like, False)}
+        if not suffixes and folder != ".":
+            found |= set(_more_data(present, f"{folder}/x", False))
+    return tuple(sorted(found))
+
+
 def _in_package(present: Present, path: str) -> Iterator[str]:
     folder = PurePosixPath(path).parent
     siblings = present.folders.get(folder.as_posix(), frozenset())

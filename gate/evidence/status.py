@@ -42,7 +42,7 @@ class Traced:
     @property
     def text(self) -> str:
         """The change with its commit."""
-        nowhere = "in a commit that is not known here" if self.committed else "in no commit"
+        nowhere = "in no commit that is known here" if self.committed else "in no commit"
         since = f"since {self.commit.title}" if self.commit else nowhere if self.change.files else ""
         return f"{self.change.told} {since}".strip()
 

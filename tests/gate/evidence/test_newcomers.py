@@ -217,8 +217,15 @@ def test_where_pytest_looks_is_told_by_the_first_file_that_holds_settings(
     assert (found.places, found.names) == (places, names)
 
 
-def test_a_record_of_a_failed_check_of_older_patterns_is_judged_by_what_it_holds(toy: Toy) -> None:
-    """Patterns without a slash in front go on meaning what they meant: a star stands for slashes."""
+def test_a_folder_that_tests_list_is_read(toy: Toy) -> None:
+    """Whether or not they open what is in it; documents, hidden folders, goldens and files of other suffixes are no part of it."""
+    listed = ["/", "examples/", "docs/work/", "empty/", ".github/", f"goldens/cpu/torch-{TORCH}/digits/", "gone/", "src/"]
+    write(toy.folder, {"empty/.gitkeep": "", ".github/a.yml": ""})
+    assert newcomers.within(Present(toy.config), listed) == ("/*.csv", "/*.py", "/empty/*", "/examples/*.py", "/gone/*", "/src/*.py")
+
+
+def test_older_patterns_mean_what_they_meant(toy: Toy) -> None:
+    """Without a slash in front a star stands for slashes, too."""
     toy.leave(Finding("bench", "cpu", TORCH, "passed", {}), Reading(("src/update.py",), patterns=("toy/*.py",)))
     present = Present(toy.config)
     assert present.matching("toy/*.py") == ["toy/__init__.py", "toy/step.py"]

@@ -89,6 +89,6 @@ def test_a_shallow_clone_says_what_it_cannot_know(toy: Toy, tmp_path: Path) -> N
     edited = clone.commit("Edit", src__replay_py="def replay():\n    return 2\n")
     line = clone.line("cpu/tests")
     assert line.reason == (
-        f"src/replay.py has other content since {edited[:7]} (Edit); tests/test_one.py is new in a commit that is not known here"
+        f"src/replay.py has other content since {edited[:7]} (Edit); tests/test_one.py is new in no commit that is known here"
     )
     assert any("git fetch --unshallow" in note for note in clone.status().notes)
