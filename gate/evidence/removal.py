@@ -41,7 +41,7 @@ def _tracked(config: Config, goldens: str) -> Iterator[tuple[str, str]]:
 def _dropped(config: Config, goldens: str) -> Iterator[tuple[str, str]]:
     """Torch folders of which a commit without the trailer removed the last manifest; the last removal of each decides."""
     told = git.run(
-        config.root, *git.LITERAL, "log", "-z", "--no-renames", "--diff-filter=D", "--name-only", "--relative", "--no-show-signature", "-m",
+        config.root, *git.LITERAL, "log", "-z", "--no-renames", "--diff-filter=D", "--name-only", "--relative", "--no-show-signature", "-c",
         f"--format={_MARK}%(trailers:key={TRAILER},valueonly,separator=%x2C)%x00", "HEAD", "--", goldens,
     )  # fmt: skip
     seen: set[tuple[str, str]] = set()

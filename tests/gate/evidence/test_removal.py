@@ -17,6 +17,7 @@ from tests.gate.repositories import write
 
 GPU = CONFIG.replace('goldens = ["cpu"]', 'goldens = ["cpu", "h200"]').replace("steps = 2", 'steps = 2\ndevices = ["cpu", "cuda"]')
 ANOTHER = "2.11.0"
+WORD = "\n\nGolden-Change: digits, text"
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +94,37 @@ def test_a_commit_that_says_that_goldens_changed_ends_the_need(toy: Toy) -> None
     assert set(needed(toy)) == {TORCH}
 
 
-def test_the_last_removal_decides(toy: Toy) -> None:
-    """Removed with a word, recorded again, removed without."""
+@pytest.mark.parametrize(("first", "last", "needed"), [(WORD, "", True), ("", WORD, False)])
+def test_the_last_removal_decides(toy: Toy, first: str, last: str, needed: bool) -> None:
+    """Of a folder that was removed, recorded again, and removed again."""
     folder = toy.folder / f"goldens/h200/torch-{ANOTHER}"
     kept = shutil.copytree(folder, toy.folder.parent / "kept")
-    remove(toy, f"goldens/h200/torch-{ANOTHER}", "Drop\n\nGolden-Change: digits, text")
+    remove(toy, f"goldens/h200/torch-{ANOTHER}", f"Drop{first}")
     shutil.copytree(kept, folder)
     toy.commit("Again")
-    remove(toy, f"goldens/h200/torch-{ANOTHER}")
+    remove(toy, f"goldens/h200/torch-{ANOTHER}", f"Drop{last}")
+    assert removed(toy.config) == ({"h200": (ANOTHER,)} if needed else {})
+
+
+@pytest.mark.parametrize(("word", "needed"), [(WORD, False), ("", True)])
+def test_a_merge_says_what_its_branch_said(toy: Toy, word: str, needed: bool) -> None:
+    main = toy.git("branch", "--show-current")
+    toy.git("switch", "-qc", "work")
+    remove(toy, f"goldens/h200/torch-{ANOTHER}", f"Drop{word}")
+    toy.git("switch", "-q", main)
+    toy.commit("Meanwhile", other_py="x = 1\n")
+    toy.git("merge", "-q", "--no-ff", "-m", "Merge work", "work")
+    assert removed(toy.config) == ({"h200": (ANOTHER,)} if needed else {})
+
+
+def test_a_merge_that_removes_them_itself_is_looked_at(toy: Toy) -> None:
+    main = toy.git("branch", "--show-current")
+    toy.git("switch", "-qc", "work")
+    toy.commit("More", more_py="x = 1\n")
+    toy.git("switch", "-q", main)
+    toy.commit("Meanwhile", other_py="x = 1\n")
+    toy.git("merge", "-q", "--no-ff", "--no-commit", "work")
+    remove(toy, f"goldens/h200/torch-{ANOTHER}", "Merge work")
     assert removed(toy.config) == {"h200": (ANOTHER,)}
 
 
