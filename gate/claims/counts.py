@@ -24,7 +24,7 @@ _UNIT = r"(?!\w|[.,/:%-]\w|[ ]*(?:%|[munµ]?s\b|sec|min|hour|[kmgt]i?b\b|worker|
 _LABELLED = re.compile(rf"(?<![\w/.=-]){_LABEL}[ ]*(?::|=|->|→)[ ]*{_NUMBER}{_MORE}{_UNIT}", re.IGNORECASE)
 _HEAD = re.compile(_LABEL, re.IGNORECASE)
 _CELL = re.compile(rf"{_NUMBER}(?:\s*(?:/|of)\s*{_NUMBER})?")
-_ROW = re.compile(r"^[ \t]*\|?(?P<cells>[^\n|]*(?:\|[^\n|]*)+)$", re.MULTILINE)
+_ROW = re.compile(r"^[^\n|]*\|[^\n]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]*")
 _MARKUP = re.compile(r"\*+|__+|~~+|</?(?:b|strong|em|i|u|mark|span|td|th)\b[^>\n]*>", re.IGNORECASE)
 _QUOTED = re.compile(rf"`({_NUMBER})`")
@@ -76,13 +76,15 @@ def _tables(plain: str) -> Iterator[list[list[tuple[int, str]]]]:
         if table and row.start() != end + 1:
             yield table
             table = []
-        table.append(list(_cells(row["cells"], row.start("cells"))))
+        table.append(list(_cells(row[0], row.start())))
         end = row.end()
     if table:
         yield table
 
 
 def _cells(row: str, begin: int) -> Iterator[tuple[int, str]]:
-    for cell in row.rstrip().removesuffix("|").split("|"):
+    inner = row.strip().removeprefix("|")
+    begin += row.index(inner) if inner else 0
+    for cell in inner.removesuffix("|").split("|"):
         yield begin + len(cell) - len(cell.lstrip()), cell.strip()
         begin += len(cell) + 1

@@ -17,21 +17,22 @@ _SEVERAL = re.compile(r"\bruns\b|\b(?:each|every)\s+(?:\w+\s+)?run\b", re.IGNORE
 _RUN = re.compile(r"\W*runs?\W*", re.IGNORECASE)
 
 
-def covered(text: str) -> Iterator[tuple[Span, ...]]:
+def covered(page: str) -> Iterator[tuple[Span, ...]]:
     """For each run that a page speaks of, the spans of text that name what it covers."""
     announced: tuple[str, Span] | None = None
-    for block in blocks(text):
+    for block in blocks(page):
         if announced and (block.form in (Form.LIST, Form.TABLE, Form.FENCE) or (_goes_on(announced[0]) and block.form is not Form.HEADING)):
             yield from _announced(block, *announced)
         announced = None
         yield from _columns(block) if block.form is Form.TABLE else _nested(block) if block.form is Form.LIST else ()
-        for place, sentence in sentences(block.text):
+        text = block.text
+        end = block.start + len(text.rstrip())
+        for place, sentence in sentences(text):
             span = (block.start + place, block.start + place + len(sentence))
             covers = COVERS.search(sentence) is not None
             if covers:
                 yield (span,)
-            last = span[1] >= block.start + len(block.text.rstrip())
-            announced = (sentence, span) if covers and last and _announces(sentence, block.form) else None
+            announced = (sentence, span) if covers and span[1] >= end and _announces(sentence, block.form) else None
 
 
 def _announces(sentence: str, form: Form) -> bool:

@@ -28,10 +28,10 @@ def judged(promise: Promise, outlines: Mapping[str, frozenset[str]], witnesses: 
         witnesses: the evidence.
         needs: what a merge needs.
     """
-    for place, test in enumerate(promise.tests):
+    for test in promise.tests:
         found = _judged(promise, test, outlines, witnesses, needs)
         if found:
-            yield Issue(found[0], promise.file, promise.line_of(place), found[1])
+            yield Issue(found[0], promise.file, promise.line, found[1])
 
 
 def _judged(

@@ -27,7 +27,6 @@ class Promise:
         text: the sentence on one line.
         function: "FILE::NAME" of what promises, "FILE::" for a module; None for a document.
         tests: ids of the tests that are named.
-        lines: the line of each of them.
     """
 
     file: str
@@ -35,11 +34,6 @@ class Promise:
     text: str
     function: str | None
     tests: tuple[str, ...]
-    lines: tuple[int, ...] = ()
-
-    def line_of(self, place: int) -> int:
-        """Where a named test stands, the first with place 0."""
-        return self.lines[place] if place < len(self.lines) else self.line
 
 
 def of_source(file: str, source: str) -> Iterator[Promise]:
@@ -106,10 +100,9 @@ def _found(file: str, text: str, plain: str, begin: int, function: str | None) -
     known, untagged = tags(text), without_tags(text, plain)
     for place, sentence in sentences(shielded(text, plain)):
         stop = place + len(sentence)
-        named = [test for tag in known if place <= tag.start < stop for test in tag.tests]
+        named = [tag for tag in known if place <= tag.start < stop]
         word = WORDS.search(untagged, place, stop)
         if named or word:
-            lines = tuple(begin + line_of(text, where) - 1 for _, where in named)
-            line = begin + line_of(text, word.start()) - 1 if word else lines[0]
+            line = begin + line_of(text, word.start() if word else named[0].start) - 1
             told = " ".join(plain[place:stop].split())
-            yield Promise(file, line, told, function, tuple(name for name, _ in named), lines)
+            yield Promise(file, line, told, function, tuple(test for tag in named for test in tag.tests))

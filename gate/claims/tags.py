@@ -11,7 +11,7 @@ from gate.claims.prose import without_code
 FORM = "[held by tests/test_x.py::test_it]"
 _TAG = re.compile(r"\[held(?:\s|\n[ \t]*>)+by(?=\s)(?P<ids>(?:[^\[\]\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\])+)\]")
 _MEANT = re.compile(r"(?P<open>[\[({<])\s*(?:is\s+)?h[eo]ld[\s_-]*by\b|\bheld\s+by\b", re.IGNORECASE)
-_REST = re.compile(r"(?:[^\])}>\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\])*")
+_REST = re.compile(r"(?:[^\])}>\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\]){0,300}")
 _ID = re.compile(r"[\s\"'`:]*\S+\.py`?::")
 _LINE = re.compile(r"\s*\n[ \t>]*")
 
@@ -22,18 +22,18 @@ class Tag:
 
     Attributes:
         start, end: where it stands, brackets included.
-        tests: the ids that it names, with the place of each; empty ones too.
+        tests: the ids that it names; empty ones too.
     """
 
     start: int
     end: int
-    tests: tuple[tuple[str, int], ...]
+    tests: tuple[str, ...]
 
 
 def tags(text: str) -> list[Tag]:
     """The tags of a text, those in code left out. A tag may go on over the end of a line, and its ids may be in code."""
     found = (tag for tag in _TAG.finditer(without_code(text)) if not _is_link(text, tag))
-    return [Tag(tag.start(), tag.end(), tuple(_ids(text, *tag.span("ids")))) for tag in found]
+    return [Tag(tag.start(), tag.end(), tuple(_ids(text[slice(*tag.span("ids"))]))) for tag in found]
 
 
 def malformed(text: str) -> Iterator[tuple[int, str]]:
@@ -64,16 +64,13 @@ def without_tags(text: str, plain: str) -> str:
     return plain
 
 
-def _ids(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
+def _ids(text: str) -> Iterator[str]:
     """The parts between commas that stand in no brackets; quotes of code, escapes and ends of lines are not part of an id."""
-    depth, begin = 0, start
-    for place in range(start, end + 1):
-        letter = text[place] if place < end else ","
+    depth, begin = 0, 0
+    for place, letter in enumerate(f"{text},"):
         depth += (letter == "[") - (letter == "]")
-        if letter == "," and (depth == 0 or place == end):
-            raw = text[begin:place]
-            name = _LINE.sub("", raw).replace("`", "").replace("\\_", "_").strip()
-            yield name, begin + len(raw) - len(raw.lstrip(" \t\r\n>"))
+        if letter == "," and (depth == 0 or place == len(text)):
+            yield _LINE.sub("", text[begin:place]).replace("`", "").replace("\\_", "_").strip()
             begin = place + 1
 
 

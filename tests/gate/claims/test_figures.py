@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from gate.claims.figures import figures, judged, refreshed, unmarked
 from gate.claims.issue import Weight
 from gate.claims.witnesses import Witnesses
+from gate.evidence import Finding, Reading
 from gate.evidence.archive import load
 from gate.evidence.status import View
-from tests.gate.evidence.records import Toy
+from tests.gate.evidence.records import TORCH, Toy
 
 MARKED = "# Toy\n\n<!-- gate: cpu/tests.passed -->{}<!-- /gate --> tests pass.\n"
 
@@ -162,3 +166,13 @@ def test_a_column_of_counts_is_warned_of_once() -> None:
 )  # fmt: skip
 def test_other_numbers_are_not(text: str) -> None:
     assert list(unmarked("docs/page.md", text)) == []
+
+
+def test_a_figure_of_mutants_is_that_of_most(tmp_path: Path) -> None:
+    """Asking about one file more takes nothing from the record of all."""
+    toy = Toy.new(tmp_path / "toy")
+    toy.mutation(counts={"total": 9, "killed": 7})
+    details: dict[str, Any] = {"killed": {}, "paths": ["src/replay.py"]}
+    toy.leave(Finding("mutation", "cpu", TORCH, "passed", {"total": 2, "killed": 2}, details=details), Reading(("src/replay.py",)))
+    view = View.of(toy.config)
+    assert told("<!-- gate: cpu/mutation.killed -->7<!-- /gate -->", Witnesses(view.archive.records, view.here)) == []

@@ -62,13 +62,12 @@ def test_documents_promise_where_they_name_a_test() -> None:
     assert (promise.line, promise.function, promise.tests) == (3, None, ("tests/test_x.py::test_read",))
 
 
-def test_the_line_is_that_of_the_promise_and_of_each_tag() -> None:
-    """Neither a heading nor the words before it belong to a sentence."""
+def test_the_line_is_that_of_the_promise() -> None:
+    """Neither a heading nor the words before it; of a sentence that promises with other words, that of its tag."""
     text = "# Toy\nIt is small and\nnever fails [held by tests/a.py::b,\ntests/a.py::c]. Under\n-----\n"
-    text += "It always ends [held by tests/a.py::d].\n"
-    first, second = of_document("README.md", text)
-    assert (first.line, first.tests, first.lines) == (3, ("tests/a.py::b", "tests/a.py::c"), (3, 4))
-    assert (second.line, second.lines) == (6, (6,))
+    text += "It always ends [held by tests/a.py::d].\n\nIt is\nas it was [held by tests/a.py::e].\n"
+    found = [(promise.line, promise.tests) for promise in of_document("README.md", text)]
+    assert found == [(3, ("tests/a.py::b", "tests/a.py::c")), (6, ("tests/a.py::d",)), (9, ("tests/a.py::e",))]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +145,7 @@ def said(
     function: str | None = "src/toy.py::Optimizer.step",
     test: str = "tests/test_x.py::test_read",
     needs: tuple[str, ...] = ("tests", "mutation"),
+    paths: tuple[str, ...] = (),
     **evidence: Any,
 ) -> list[tuple[str, str]]:
     """What is wrong with a promise, given what there is of evidence."""
@@ -155,7 +155,7 @@ def said(
         "named": frozenset({test}),
     }
     witnesses: Any = Evidence(**{**usual, **evidence})
-    needed = [Need(check, hardware) for check in needs for hardware in ("cpu", "h200")]
+    needed = [Need(check, hardware, paths=paths) for check in needs for hardware in ("cpu", "h200")]
     promise = Promise("src/toy.py", 7, "Never.", function, (test,))
     return [(issue.weight.value, issue.message) for issue in judged(promise, OUTLINES, witnesses, needed)]
 
@@ -190,6 +190,7 @@ UNASKED: dict[str, Any] = {"killers": NEAR, "named": ()}
         ({"killers": None, "needs": ("tests",)}, "inconclusive", "no fresh evidence of mutants"),
         ({"killers": None, "needs": ("tests",), "function": None}, "inconclusive", "Run gate mutate (with --all-tests"),
         ({"killers": OTHER}, "claim", "which kills no mutant of src/toy.py::Optimizer.step. Name a test that does"),
+        ({"killers": OTHER, "hardware": "h200"}, "claim", "which kills no mutant of src/toy.py::Optimizer.step"),
         ({"killers": OTHER, "function": None}, "claim", "which kills no mutant of anything"),
         ({"killers": {}}, "claim", "which kills no mutant of"),
         ({"killers": {"src/toy.py::Optimizer.stepper": frozenset({"tests/test_x.py::test_read"})}}, "claim", "kills no mutant of"),
@@ -209,3 +210,11 @@ def test_a_promise_that_nobody_holds_is_told(facts: dict[str, Any], weight: str,
     """What nobody asked about is not judged, and says what would ask; where the status tells that evidence lacks, it is inconclusive."""
     ((found, text),) = said(**facts)
     assert (found, message in text) == (weight, True), text
+
+
+def test_a_source_that_no_merge_needs_mutants_of_is_told() -> None:
+    """Else the command would have to be given again in every clone."""
+    told = "A merge needs no mutants of src/toy.py: [tool.gate.required] paths"
+    for paths, short in (((), True), (("src",), True), (("src/toy.py",), True), (("src/to",), False), (("src/lib.py",), False)):
+        ((_, text),) = said(paths=paths, **UNASKED)
+        assert (told not in text) == short

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,10 @@ from gate.claims.issue import Weight
 from gate.claims.review import Claims, refresh, review
 from gate.config import find
 from gate.errors import ConfigurationError, UsageError
+from gate.evidence import Finding, Reading
 from gate.evidence.archive import Archive
 from gate.evidence.status import View
-from tests.gate.evidence.records import CONFIG, Toy
+from tests.gate.evidence.records import CONFIG, TORCH, Toy
 from tests.gate.projects import Project
 from tests.gate.repositories import write
 
@@ -114,15 +116,16 @@ def test_a_document_s_promise_is_judged_by_what_its_test_was_asked(toy: Toy) -> 
     toy.tests(details={"passed": passed})
     (text,) = texts(toy)
     told = (
-        "README.md:3: not-judged: is held by tests/test_new.py::test_nothing: it was asked about no mutant of anything. Ask it: gate mutate"
+        "README.md:2: not-judged: is held by tests/test_new.py::test_nothing: it was asked about no mutant of anything. Ask it: gate mutate"
     )
     assert text.startswith(told)
     assert look(toy).exit_code == 3
     killed = {"src/update.py::update": ["tests/test_replay.py::test_it"]}
     toy.mutation(details={"killed": killed, "asked": ["tests/test_new.py::test_nothing"], "paths": []})
-    assert texts(toy)[0].startswith("README.md:3: claim: is held by tests/test_new.py::test_nothing, which kills no mutant of anything")
+    assert texts(toy)[0].startswith("README.md:2: claim: is held by tests/test_new.py::test_nothing, which kills no mutant of anything")
     assert look(toy).exit_code == 1
-    toy.mutation(details={"killed": {**killed, "src/replay.py::replay": ["tests/test_new.py::test_nothing"]}, "paths": ["src/replay.py"]})
+    details: dict[str, Any] = {"killed": {"src/replay.py::replay": ["tests/test_new.py::test_nothing"]}, "paths": ["src/replay.py"]}
+    toy.leave(Finding("mutation", "cpu", TORCH, "passed", {"killed": 1}, details=details), Reading(("src/replay.py",)))
     assert (texts(toy), look(toy).exit_code) == ([], 0)
 
 
@@ -136,6 +139,11 @@ def test_a_promise_is_not_judged_by_what_a_change_alone_was_asked(toy: Toy) -> N
     toy.tests(details={"passed": {}})
     found = review(View.of(toy.config), frozenset([base]))
     assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]  # h200's may show it
+    toy.tests()
+    toy.mutation(since=base, details={"killed": {"src/update.py::update": []}, "asked": ["tests/test_replay.py::test_it"]})
+    found = review(View.of(toy.config), frozenset([base]))
+    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]
+    toy.tests(details={"passed": {}})
     toy.tests("h200", details={"passed": {}, "cuda": {"passed": 1}})
     found = review(View.of(toy.config), frozenset([base]))
     assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.CLAIM, 1)]
