@@ -41,6 +41,7 @@ class Past:
         self._repository: Repository | None = None
         self._content: Content | None = None
         self._stack = ExitStack()
+        self._changed: tuple[str, ...] | None = None
         self._known: dict[tuple[Kind, str, str, str], Commit | None] = {}
         with suppress(BaselineFailed):
             self._repository = Repository.of(config.root)
@@ -85,7 +86,8 @@ class Past:
         if self._repository is None:
             return False
         with suppress(BaselineFailed):
-            return not git.run(self._repository.project, *git.LITERAL, "status", "--porcelain", "--", file)
+            self._changed = self._repository.state().changed if self._changed is None else self._changed
+            return not any(file == path or (path.endswith("/") and file.startswith(path)) for path in self._changed)
         return False
 
     def oldest(self, commits: list[Commit]) -> Commit | None:
