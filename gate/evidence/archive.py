@@ -111,6 +111,11 @@ def _is_plain(path: Path) -> bool:
     return stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST
 
 
+def _read(record: Record) -> tuple[object, ...]:
+    """What a record was made of: mutants of one file may have read what those of all sources did."""
+    return record.subjects, record.since, record.details.get("paths")
+
+
 def _thin(path: Path, record: Record) -> None:
     """Removes earlier records of one thing that read the same, and all but the newest of the others."""
     earlier: list[tuple[str, Path]] = []
@@ -119,7 +124,7 @@ def _thin(path: Path, record: Record) -> None:
             if not _is_plain(other):
                 continue
             known = parse(other.read_bytes(), other.name)
-            same = (known.subjects, known.since) == (record.subjects, record.since)
+            same = _read(known) == _read(record)
             earlier.append(("" if same and other != path else known.time, other))
     for _, other in [*sorted(earlier, reverse=True)[EARLIER:], *(item for item in earlier if not item[0])]:
         with suppress(OSError):

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gate.claims.prose import is_prose
+
 _PATTERNS = ("test_*.py", "*_test.py")
 
 
@@ -70,7 +72,7 @@ class Suite:
 
     def documents(self) -> dict[str, str]:
         """The texts of the project's documents that stand beside pyproject.toml: they may name tests that hold what they promise."""
-        names = [name for name in self.names if "/" not in name and name.endswith((".md", ".rst"))]
+        names = [name for name in self.names if "/" not in name and is_prose(name)]
         return {name: (self.project / name).read_text(encoding="utf-8", errors="replace") for name in names}
 
     def support(self, file: str) -> frozenset[str]:

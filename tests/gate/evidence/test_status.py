@@ -199,6 +199,16 @@ def test_records_do_not_pile_up(toy: Toy) -> None:
     assert toy.line("cpu/tests").state is State.FRESH
 
 
+def test_mutants_of_one_file_do_not_replace_those_of_all(toy: Toy) -> None:
+    """In a project of one source both have read the same."""
+    folder, all_sources = toy.folder / ".gate/evidence", toy.mutation()
+    one = toy.mutation(details={"killed": {}, "paths": ["src/update.py"]})
+    assert set(folder.glob("mutation-*")) == {all_sources, one}
+    again = toy.mutation(details={"killed": {}, "paths": ["src/update.py"]}, counts={"killed": 8})
+    assert set(folder.glob("mutation-*")) == {all_sources, again}
+    assert toy.line("cpu/mutation").state is State.FRESH
+
+
 def test_what_a_gpu_gave_is_kept_and_replaced(toy: Toy) -> None:
     """In the repository, where a clone without `.gate` finds it; a later record of the same takes its place."""
     kept = toy.folder / "goldens/h200/evidence"
