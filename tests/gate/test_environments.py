@@ -18,17 +18,7 @@ from gate.environments import MARKER, Recipe, cached, find, make, remove, size
 from gate.errors import NoTorch
 from gate.progress import Silent
 from gate.requirements import OURS
-from tests.gate.wheels import registry, wheel
-
-
-class Heard(Silent):
-    """Progress that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
+from tests.gate.wheels import Heard, registry, see_only, wheel
 
 
 @pytest.fixture(scope="session")
@@ -39,11 +29,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def home(tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder for environments; uv sees the small wheels alone."""
-    for name in [name for name in os.environ if name.startswith("UV_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("UV_OFFLINE", "1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    see_only(wheels, tmp_path / "uv", monkeypatch)
     folder = tmp_path / "cache ü/gate/environments"
     folder.mkdir(parents=True)
     return folder

@@ -17,20 +17,10 @@ from gate.interpreter import Interpreter, Source, given, provide, running
 from gate.progress import Silent
 from gate.requirements import OURS, Recorded, name, wanted
 from gate.version import agrees
-from tests.gate.wheels import registry, wheel
+from tests.gate.wheels import Heard, registry, see_only, wheel
 
 HERE = platform.python_version()
 MINOR = HERE.rpartition(".")[0]
-
-
-class Heard(Silent):
-    """Progress that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
 
 
 @pytest.fixture(scope="session")
@@ -41,11 +31,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def config(tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """A project without dependencies; uv sees the small wheels alone, and environments go into the test's folder."""
-    for variable in [variable for variable in os.environ if variable.startswith("UV_")]:
-        monkeypatch.delenv(variable)
-    monkeypatch.setenv("UV_OFFLINE", "1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    see_only(wheels, tmp_path / "uv", monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "project").mkdir()
     return Config(tmp_path / "project", tmp_path / "project/goldens")

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
+from gate.progress import Silent
+
 ANY = "py3-none-any"
+
+
+class Heard(Silent):
+    """Progress that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
 
 
 def wheel(folder: Path, name: str, version: str, code: str = "", *, requires: Iterable[str] = (), tag: str = ANY) -> Path:
@@ -40,3 +55,12 @@ def registry(folder: Path) -> Path:
             wheel(folder, name, version)
     wheel(folder, "indirect", "1.0", requires=["numpy<2.1"])
     return folder
+
+
+def see_only(wheels: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has uv take wheels from a folder alone, and keep its cache in another."""
+    for name in [name for name in os.environ if name.startswith("UV_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("UV_CACHE_DIR", str(cache))
