@@ -9,12 +9,13 @@ from dataclasses import replace
 from gate.check.result import Checked, Word
 from gate.config import Config
 from gate.errors import BaselineFailed
-from gate.evidence import newcomers, packages, settings
+from gate.evidence import newcomers, packages
 from gate.evidence.leaving import Finding, leave
 from gate.evidence.present import Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot, StaleEvidence
 from gate.machine import Machine, device_of
+from gate.pytest_settings import TABLES
 from gate.verdict import Reason
 
 RESULTS = {Word.PASSED: "passed", Word.NOTHING: "passed", Word.FAILED: "failed"}
@@ -50,7 +51,7 @@ def put_on_record(config: Config, before: Snapshot, checked: Checked, *, ours: b
     }
     reading = Reading(
         files=tuple(subjects),
-        tables=("tool.pytest", *settings.TABLES),
+        tables=TABLES,
         patterns=tuple(patterns) if whole else (),
         packages=packages.imported(config.root, checked.subjects) if ours else {},
     )

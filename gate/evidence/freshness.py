@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gate.evidence.present import Present
-from gate.evidence.settings import TABLES
 from gate.evidence.statement import Kind, Record, Subject
 from gate.machine import Machine
+from gate.pytest_settings import TABLES, file_of
 from gate.version import agrees
 from golden.canonical import Json
 from golden.keys import shown
@@ -72,10 +72,11 @@ def _told(subject: Subject, now: Subject | None, file: str) -> Change:
         return Change(subject, f"package {name} was {subject.value}, {'is gone' if now is None else f'now {now.value}'}")
     if kind is Kind.SCENARIO:
         return Change(subject, f"[tool.gate.scenarios.{name}]: {_settings(subject.value, now)}", (file,))
-    apart = name.partition(":")[0] if name in TABLES else ""
     value = now.value if now else None
     became = "is gone" if value is None else "is new" if subject.value is None else "has other content"
-    return Change(subject, f"what pytest reads of {apart} {became}" if apart else f"[{name}] in {file} {became}", (apart or file,))
+    if name in TABLES:
+        return Change(subject, f"what pytest reads of {file_of(name)} {became}", (file_of(name),))
+    return Change(subject, f"[{name}] in {file} {became}", (file,))
 
 
 def _settings(before: Json, now: Subject | None) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gate.config import Config
-from gate.evidence import newcomers, packages, settings
+from gate.evidence import newcomers, packages
 from gate.evidence.leaving import Finding, leave
 from gate.evidence.present import SOURCES, Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot
 from gate.mutation.mutant import Status
 from gate.mutation.result import Result
+from gate.pytest_settings import TABLES
 
 
 def put_on_record(
@@ -42,7 +43,7 @@ def put_on_record(
     reading = Reading(
         files=tuple(files),
         scenarios=[name for name in result.witnesses.scenarios if name in config.scenarios],
-        tables=("tool.pytest", *settings.TABLES),
+        tables=TABLES,
         patterns=patterns if since is None else (),
         packages=packages.imported(config.root, result.files),
     )

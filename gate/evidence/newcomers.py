@@ -26,7 +26,7 @@ def of_tests(present: Present, ran: Collection[str] = ()) -> tuple[str, ...]:
         present: the project.
         ran: files of tests that ran; empty where only what decides how tests run counts, and a new test does not.
     """
-    search = Search.of(present.config.root, present.document)
+    search = Search.of(present.pytest)
     places = [f"/{place}" for place in search.places]
     if not any(present.matching(f"{place}/**/{name}") or present.matching(place) for place in places for name in search.names):
         places = [""]  # pytest then takes the folder that it was started in
@@ -42,7 +42,7 @@ def of_tests(present: Present, ran: Collection[str] = ()) -> tuple[str, ...]:
 
 def plugins(present: Present) -> tuple[set[str], set[str]]:
     """Local plugins that `-p`, pytest_plugins or PYTEST_PLUGINS names: their files, what they import, and patterns of those not there."""
-    search = Search.of(present.config.root, present.document)
+    search = Search.of(present.pytest)
     python = [path for path in present.files if path.endswith(".py")]
     conftests = [path for path in python if PurePosixPath(path).name == "conftest.py"]
     given = os.environ.get("PYTEST_PLUGINS", "").split(",")

@@ -11,10 +11,11 @@ from gate import git
 from gate.config import Config, parse
 from gate.content import Content
 from gate.errors import BaselineFailed, GoldenError
-from gate.evidence.present import resolved, table
-from gate.evidence.settings import TABLES, value
+from gate.evidence.present import plain, resolved, table
 from gate.evidence.statement import Kind, Subject, digest_of
 from gate.history import Repository
+from gate.pytest_settings import FILES, TABLES
+from gate.pytest_settings import Settings as PytestSettings
 from golden.settings import Settings
 
 
@@ -74,7 +75,7 @@ class Past:
     def removed(self, file: str) -> Commit | None:
         """The commit that removed a file which is not in HEAD; None where there is none."""
         with suppress(BaselineFailed):
-            return self._moved(file, self._there(file), absent=False)
+            return self._moved(self._there(file), file, absent=False)
         return None
 
     def holds(self, commit: Commit, file: str) -> bool:
@@ -104,29 +105,29 @@ class Past:
             return None
         nothing = digest_of(None)
         if subject.kind is Kind.FILE:
-            return self._moved(subject.name, lambda commit: content.digest(commit, subject.name) == subject.digest, absent=False)
+            return self._moved(lambda commit: content.digest(commit, subject.name) == subject.digest, subject.name, absent=False)
         if subject.kind in (Kind.SCENARIO, Kind.TABLE):
-            path = subject.name.partition(":")[0] if subject.name in TABLES else self._file
+            paths = FILES if subject.name in TABLES else (self._file,)  # pytest reads one of several
             absent = subject.kind is Kind.TABLE and subject.digest == nothing
-            return self._moved(path, lambda commit: self._value(commit, subject) == subject.digest, absent=absent)
+            return self._moved(lambda commit: self._value(commit, subject) == subject.digest, *paths, absent=absent)
         listed = isinstance(subject.value, list) and file in subject.value
         if subject.kind is Kind.NAMES:
             there = self._there(file)
-            return self._moved(file, lambda commit: there(commit) is listed, absent=not listed)
+            return self._moved(lambda commit: there(commit) is listed, file, absent=not listed)
         if subject.kind is Kind.CHANGED:
             base = content.digest(subject.name, file)
-            return self._moved(file, lambda commit: (content.digest(commit, file) != base) is listed, absent=(base is not None) is listed)
+            return self._moved(lambda commit: (content.digest(commit, file) != base) is listed, file, absent=(base is not None) is listed)
         return None
 
     def _there(self, file: str) -> Callable[[str], bool]:
         return lambda commit: self._content is not None and self._content.digest(commit, file) is not None
 
-    def _moved(self, path: str, was: Callable[[str], bool], *, absent: bool) -> Commit | None:
+    def _moved(self, was: Callable[[str], bool], *paths: str, absent: bool) -> Commit | None:
         """The first commit after the last one in which something was so; `absent`: it was also so before there was such a file."""
-        found = next((commit for commit in self._commits(path, "HEAD") if was(commit)), None)
+        found = next((commit for commit in self._commits("HEAD", *paths) if was(commit)), None)
         if found is None and not absent:
             return None
-        later = list(self._commits(path, f"{found}..HEAD" if found else "HEAD"))
+        later = list(self._commits(f"{found}..HEAD" if found else "HEAD", *paths))
         moved = next((commit for commit in reversed(later) if not was(commit)), None)
         return self.commit(moved) if moved and (found or not self._is_cut_off(moved)) else None
 
@@ -142,19 +143,19 @@ class Past:
         title = git.run(self._repository.top, "log", "-1", "--no-show-signature", "--format=%h (%s)", name)
         return Commit(name, title.decode(errors="replace").strip())
 
-    def _commits(self, path: str, revisions: str) -> Iterator[str]:
-        """Commits that changed a path of the project, newest first."""
+    def _commits(self, revisions: str, *paths: str) -> Iterator[str]:
+        """Commits that changed one of some paths of the project, newest first."""
         assert self._repository is not None, "history has a repository"
-        full = self._repository.prefix + path
-        answer = git.run(self._repository.top, *git.LITERAL, "rev-list", "--topo-order", "--full-history", revisions, "--", full)
+        full = [self._repository.prefix + path for path in paths]
+        answer = git.run(self._repository.top, *git.LITERAL, "rev-list", "--topo-order", "--full-history", revisions, "--", *full)
         yield from answer.decode().split()
 
     def _value(self, commit: str, subject: Subject) -> str | None:
-        """The digest that a part of pyproject.toml, or what pytest reads of a file of its own, had at a commit."""
+        """The digest that a part of pyproject.toml, or what pytest reads of a file, had at a commit."""
         assert self._repository is not None, "history has a repository"
         try:
             if subject.name in TABLES:
-                return digest_of(value(file := subject.name.partition(":")[0], self._text(commit, file)))
+                return digest_of(plain(PytestSettings.of(lambda file: self._text(commit, file)).table(subject.name)))
             document = parse(git.run(self._repository.top, "show", f"{commit}:{self._repository.prefix}{self._file}").decode("utf-8-sig"))
             if subject.kind is Kind.TABLE:
                 return digest_of(table(document, subject.name))

@@ -13,8 +13,9 @@ from typing import Any
 from gate import git, inventory
 from gate.config import Config, read
 from gate.errors import BaselineFailed
-from gate.evidence import settings as pytests
 from gate.evidence.statement import Kind, Subject
+from gate.pytest_settings import TABLES
+from gate.pytest_settings import Settings as PytestSettings
 from golden import canonical
 from golden.canonical import Json
 from golden.settings import Settings
@@ -67,6 +68,11 @@ class Present:
     def document(self) -> Mapping[str, Any]:
         """The project's pyproject.toml."""
         return read(self.config.file)
+
+    @cached_property
+    def pytest(self) -> PytestSettings:
+        """What pytest is configured with."""
+        return PytestSettings.at(self.config.root)
 
     def is_evidence(self, path: str) -> bool:
         """Whether a path of the project is gate's own or a kept record, which no evidence may rest on."""
@@ -154,18 +160,10 @@ class Present:
             settings = self.config.scenarios.get(name)
             return None if settings is None else resolved(settings)
         if kind is Kind.TABLE:
-            return self._table(name)
+            return plain(self.pytest.table(name)) if name in TABLES else table(self.document, name)
         if kind is Kind.PACKAGE:
             return self.packages.get(name)
         return list(self.matching(name)) if kind is Kind.NAMES else list(self.changed(name))
-
-    def _table(self, name: str) -> Json:
-        """A table of pyproject.toml, or what pytest reads of a file of its own."""
-        file = name.partition(":")[0]
-        if name not in pytests.TABLES:
-            return table(self.document, name)
-        path = self.config.root / file
-        return pytests.value(file, path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None)
 
 
 def is_document(path: str) -> bool:
@@ -181,11 +179,11 @@ def resolved(settings: Settings) -> dict[str, Any]:
 
 
 def table(document: Mapping[str, Any], name: str) -> Json:
-    """The value at a dotted name of a TOML document; None where there is none. Dates count as their text."""
+    """The value at a dotted name of a TOML document; None where there is none."""
     found: Any = document
     for part in name.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
-    return _plain(found)
+    return plain(found)
 
 
 def _fits(pattern: Sequence[str], path: Sequence[str]) -> bool:
@@ -197,11 +195,12 @@ def _fits(pattern: Sequence[str], path: Sequence[str]) -> bool:
     return _fits(pattern[1:], path) or (not path[0].startswith(".") and _fits(pattern, path[1:]))
 
 
-def _plain(value: Any) -> Json:
+def plain(value: Any) -> Json:
+    """What a TOML document or an ini file holds, as evidence knows it. Dates and fractions count as their text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 

@@ -16,6 +16,7 @@ from gate.evidence.verified import Basis, put_on_record
 from gate.mutation.mutant import Judgement, Mutant, Status
 from gate.mutation.result import Result as Mutation
 from gate.mutation.result import Witnesses
+from gate.pytest_settings import Settings
 from gate.row import Row
 from gate.verdict import Verdict
 from tests.gate.evidence.records import CONFIG, TORCH, Toy
@@ -171,6 +172,56 @@ def test_pytests_settings_are_others_in_what_pytest_reads_alone(toy: Toy) -> Non
     assert "what pytest reads of setup.cfg has other content since " in str(toy.line("cpu/tests").reason)
 
 
+CONFIGURED = CONFIG + '\n[tool.pytest.ini_options]\nmarkers = ["cuda"]\n'
+LATER = {
+    "tox.ini": "[pytest]\naddopts = -x\n",
+    "tox.ini of tox": "[tox]\n",
+    "tox.ini that does not parse": "[pytest\n",
+    "setup.cfg": "[tool:pytest]\naddopts = -x\n",
+    "setup.cfg of long ago": "[pytest]\naddopts = -x\n",
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_file_that_pytest_does_not_read_stales_nothing(toy: Toy, name: str) -> None:
+    """Neither as it comes, nor with other content, nor as it goes: pyproject.toml holds the settings."""
+    file = name.split()[0]
+    commit(toy, {"pyproject.toml": CONFIGURED})
+    leave_all(toy)
+    for text in (LATER[name], "[tool:pytest]\naddopts = -q\n[pytest]\naddopts = -q\n"):
+        commit(toy, {file: text})
+        assert stale(toy) == set()
+    leave_all(toy)
+    write(toy.folder, {file: None})
+    assert stale(toy) == set()
+
+
+@pytest.mark.parametrize("name", ["pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"])
+def test_a_file_that_pytest_reads_instead_stales(toy: Toy, name: str) -> None:
+    """From then on it alone counts, and what it took the place of does not."""
+    every = {"cpu/tests", "h200/tests", "cpu/mutation"}
+    commit(toy, {"pyproject.toml": CONFIGURED})
+    leave_all(toy)
+    commit(toy, {name: ""})
+    assert stale(toy) == every
+    assert {*toy.line("cpu/tests").files} == {name, "pyproject.toml"}
+    assert all(told.endswith("(New)") for told in str(toy.line("cpu/tests").reason).split("; "))
+    leave_all(toy)
+    commit(toy, {"pyproject.toml": CONFIGURED.replace("cuda", "slow"), "setup.cfg": LATER["setup.cfg"]})
+    assert stale(toy) == set()
+    write(toy.folder, {name: None})
+    assert stale(toy) == every
+
+
+def test_settings_of_pyproject_that_hold_nothing_leave_the_word_to_the_next_file(toy: Toy) -> None:
+    commit(toy, {"pyproject.toml": CONFIG + "\n[tool.pytest]\n", "tox.ini": LATER["tox.ini"]})
+    leave_all(toy)
+    commit(toy, {"setup.cfg": LATER["setup.cfg"]})
+    assert stale(toy) == set()
+    commit(toy, {"tox.ini": "[pytest]\naddopts = -q\n"})
+    assert stale(toy) == {"cpu/tests", "h200/tests", "cpu/mutation"}
+
+
 @pytest.mark.parametrize("names", ["pytest.ini", "conftest.py"])
 def test_a_local_plugin_is_part_of_the_tests(toy: Toy, names: str) -> None:
     """Named by -p or by pytest_plugins; with what it imports."""
@@ -213,7 +264,7 @@ def test_where_pytest_looks_is_told_by_the_first_file_that_holds_settings(
     tmp_path: Path, files: dict[str, str], places: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
     write(tmp_path, dict(files))
-    found = Search.of(tmp_path, {})
+    found = Search.of(Settings.at(tmp_path))
     assert (found.places, found.names) == (places, names)
 
 
