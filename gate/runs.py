@@ -28,8 +28,9 @@ from pathlib import Path
 from types import TracebackType
 
 from gate.layout import golden_folder
+from gate.listing import Listeners, listed
 from golden.errors import StoreError
-from golden.launch import Children, beside
+from golden.launch import beside
 from golden.settings import Report, Request
 from golden.store import Golden
 
@@ -65,7 +66,7 @@ class Place:
     @property
     def all(self) -> tuple[Path, ...]:
         """Everything that a run may leave."""
-        return self.golden, self.report, self.log, self.saved, beside(self.report, ".request.json")
+        return self.golden, self.report, self.log, self.saved, *(beside(self.report, end) for end in (".request.json", ".listed"))
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Outcome:
         place: where it left what it made.
         code: its exit code, negative for a signal.
         seconds: what it took, with the start of its process.
+        listed: the project's folders that it listed, with a slash at the end.
     """
 
     request: Request
@@ -85,6 +87,7 @@ class Outcome:
     place: Place
     code: int
     seconds: float
+    listed: frozenset[str] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -115,7 +118,7 @@ class Runs:
     def __init__(self, project: Path) -> None:
         self._all = project / ".gate" / "runs"
         self.folder = self._all / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
-        self._children = Children()
+        self._children = Listeners()
         self._places: set[Place] = set()
         self._lock: int | None = None
 
@@ -173,7 +176,7 @@ class Runs:
         except OSError as error:
             raise StoreError.of(error, request.out) from error
         ended = self._children.run(python, request, environment, place.log)
-        return Outcome(request, ended.report, place, ended.code, ended.seconds)
+        return Outcome(request, ended.report, place, ended.code, ended.seconds, listed(request))
 
     def keep(self, outcome: Outcome) -> Path:
         """Keeps what a run made; returns the golden's folder."""

@@ -107,7 +107,7 @@ class Judge:
             "environment_changes": tuple(environment.difference(golden.manifest.environment, head.manifest.environment)),
             "changed_sources": changed_sources(golden.manifest.sources, head.manifest.sources, trial.file),
             "replay": outcome.report.replay,
-            "basis": verified.basis(trial, head, outcome.report.torch),
+            "basis": verified.basis(trial, head, outcome),
         }
         if not comparison.identical:
             return self._drifted(trial, golden, outcome, head, comparison, facts)

@@ -23,7 +23,7 @@ from golden.launch import beside
 from golden.sources import read_content
 from golden.timing import SUFFIX
 
-FORMAT = 1
+FORMAT = 2  # 1 did not say which folders were listed
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gate.benchmark.judgement import Speed
@@ -28,15 +28,18 @@ class Read:
         sources: digests of the project files that its scenarios read, by path.
         settings: the benchmark's and its scenarios', resolved.
         environment: of the baseline's recording, on this machine as it is.
+        listed: the project's folders that its scenarios listed, with a slash at the end, sorted.
     """
 
     sources: Mapping[str, str]
     settings: Mapping[str, Any]
     environment: Mapping[str, Any]
+    listed: Sequence[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in the result."""
-        return {"sources": dict(self.sources), "settings": dict(self.settings), "environment": dict(self.environment)}
+        facts = {"sources": dict(self.sources), "settings": dict(self.settings), "environment": dict(self.environment)}
+        return {**facts, "listed": list(self.listed)}
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class Proof:
             if not comparison.identical:
                 self._differ(arm, recorded, comparison)
         sources = {path: digest for outcome in recorded.values() for path, digest in outcome.open().manifest.sources.items()}
-        return Read(dict(sorted(sources.items())), self.bench.resolved(), base.manifest.environment)
+        listed = sorted({folder for outcome in recorded.values() for folder in outcome.listed})
+        return Read(dict(sorted(sources.items())), self.bench.resolved(), base.manifest.environment, listed)
 
     def _recorded(self, arm: Arm, again: str = "", keep: tuple[int, ...] = ()) -> Outcome:
         name = arm.name.replace(" ", "-").replace("(", "").replace(")", "")

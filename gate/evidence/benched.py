@@ -26,13 +26,16 @@ def put_on_record(config: Config, before: Snapshot, result: Result) -> None:
     if result.read is None or result.verdict is Speed.NOT_JUDGED:
         return
     packages = result.read.environment.get("distributions")
-    arms = {arm.name for arm in result.arms}
+    arms, present = {arm.name for arm in result.arms}, Present(config)
     reading = Reading(
         files=tuple(result.read.sources),
         documents=True,
         scenarios=[name for name in config.scenarios if name in arms],
         tables=(f"tool.gate.bench.{result.bench}",),
-        patterns=newcomers.beside(Present(config), map(str, result.read.sources), documents=True),
+        patterns=(
+            *newcomers.beside(present, map(str, result.read.sources), documents=True),
+            *newcomers.within(present, result.read.listed, whole=True),
+        ),
         packages={name: str(version) for name, version in packages.items()} if isinstance(packages, Mapping) else {},
     )
     found = "failed" if result.verdict in _FAILED else "inconclusive" if result.verdict is Speed.INCONCLUSIVE else "passed"

@@ -78,10 +78,19 @@ def beside(present: Present, files: Iterable[str], *, documents: bool = False) -
     return tuple(sorted(found | {path for path in absent if not any(present.fits(path[1:], pattern) for pattern in found)}))
 
 
-def within(present: Present, listed: Iterable[str]) -> tuple[str, ...]:
-    """Of folders that were listed: files of the suffixes that stand there, or of any where none stands there."""
+def within(present: Present, listed: Iterable[str], *, whole: bool = False) -> tuple[str, ...]:
+    """Of folders that were listed: files of the suffixes that stand there, or of any where none stands there.
+
+    Args:
+        present: the project.
+        listed: the folders, relative to the project; "/" for its own.
+        whole: whether all files of a folder below the project's own count.
+    """
     found = set[str]()
     for folder in {path.rstrip("/") or "." for path in listed}:
+        if whole and folder != ".":
+            found.add(f"/{glob.escape(folder)}/*")
+            continue
         names = present.folders.get(folder, frozenset())
         suffixes = {PurePosixPath(name).suffix for name in names if not name.startswith(".")}
         likes = [f"{folder}/x{suffix}".removeprefix("./") for suffix in suffixes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from gate.config import Config
@@ -13,6 +13,7 @@ from gate.evidence.present import Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot, StaleEvidence
 from gate.row import Row
+from gate.runs import Outcome
 from gate.trial import Trial
 from gate.verdict import Reason, Verdict
 from golden.canonical import Json
@@ -29,20 +30,22 @@ class Basis:
         reading: what was read.
         torch: the full version.
         environment: what the run says of where it ran, as far as it is one value a name.
+        listed: folders of the project that the run listed, with a slash at the end.
     """
 
     reading: Reading
     torch: str
     environment: Mapping[str, Json]
+    listed: Collection[str] = ()
 
 
-def basis(trial: Trial, head: Golden, torch: str) -> Basis | None:
+def basis(trial: Trial, head: Golden, outcome: Outcome) -> Basis | None:
     """What a run of a trial that was held against its golden rests on; None where the golden lies outside the project's goldens.
 
     Args:
         trial: what was run.
         head: what the run recorded; its manifest names the sources and distributions.
-        torch: the full version that it ran under.
+        outcome: the run: under which torch, and what it listed.
     """
     if not trial.folder.is_relative_to(trial.project):
         return None
@@ -57,7 +60,7 @@ def basis(trial: Trial, head: Golden, torch: str) -> Basis | None:
         packages={name: str(version) for name, version in packages.items()} if isinstance(packages, Mapping) else {},
     )
     facts = {name: value for name, value in known.items() if not isinstance(value, (Mapping, list))}
-    return Basis(reading, torch, {**facts, "interpreter": trial.interpreter.source})
+    return Basis(reading, outcome.report.torch, {**facts, "interpreter": trial.interpreter.source}, outcome.listed)
 
 
 def put_on_record(config: Config, before: Snapshot, row: Row) -> Row:
@@ -76,10 +79,10 @@ def put_on_record(config: Config, before: Snapshot, row: Row) -> Row:
         "goldens", str(row.hardware), row.basis.torch, RESULTS[row.verdict], {"identical": int(identical), "differing": int(not identical)},
         scenario=row.scenario, environment=row.basis.environment,
     )  # fmt: skip
-    reading = row.basis.reading
-    beside = newcomers.beside(Present(config), map(str, reading.files), documents=True)
+    reading, present = row.basis.reading, Present(config)
+    new = newcomers.beside(present, map(str, reading.files), documents=True), newcomers.within(present, row.basis.listed, whole=True)
     try:
-        leave(config, before, finding, replace(reading, patterns=(*reading.patterns, *beside)))
+        leave(config, before, finding, replace(reading, patterns=(*reading.patterns, *new[0], *new[1])))
     except (StaleEvidence, BaselineFailed) as error:
         if identical:
             return replace(row, verdict=Verdict.NOT_JUDGED, reason=Reason(error.reason), message=str(error))

@@ -1,4 +1,4 @@
-"""What real tests list by a glob is part of their record."""
+"""What real tests, scenarios and benchmarks list, and do not open, is part of their record."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from pathlib import Path
 import pytest
 
 from gate import config
+from gate.benchmark import place, setting
+from gate.benchmark.judgement import Speed
+from gate.benchmark.proof import Proof, Read
+from gate.benchmark.result import Result
 from gate.check.judge import Asked
-from gate.evidence import commands
+from gate.evidence import Snapshot, benched, commands
 from gate.evidence.status import View
 from gate.machine import Machine
 from gate.progress import Silent
-from tests.gate.repositories import commit, init
+from gate.record import record
+from gate.runs import Runs
+from gate.selection import Wanted
+from gate.trial import Means
+from gate.verify import verify
+from tests.gate.repositories import commit, git, init
 
 TEST = """from pathlib import Path
 
@@ -38,3 +47,85 @@ def test_a_new_file_where_tests_have_looked_stales_them(tmp_path: Path, monkeypa
     made = commit(tmp_path, {"data/b.csv": "2\n"}, "More data")
     (line,) = View.of(config.find(tmp_path)).status().lines
     assert (line.state.value, line.reason) == ("stale", f"data/b.csv is new since {made[:7]} (More data)")
+
+
+SCENARIO = """import glob
+import multiprocessing
+import os
+from pathlib import Path
+
+import part
+
+
+def listing(record):
+    os.listdir("data/listdir")
+    glob.glob("data/glob/*.csv")
+    list(Path("data/iterdir").iterdir())
+    descriptor = os.open("data/descriptor", os.O_RDONLY)
+    list(os.scandir(descriptor))
+    os.close(descriptor)
+    for kind in ("fork", "spawn"):
+        process = multiprocessing.get_context(kind).Process(target=part.look, args=(f"data/{kind}",))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+    os.chdir("data/current")
+    os.listdir()
+    for _ in range(record.steps):
+        record(x=1)
+"""
+LISTED = ("listdir", "glob", "iterdir", "descriptor", "fork", "spawn", "current")
+LISTING = {
+    "pyproject.toml": (
+        '[tool.gate.required]\ngoldens = ["cpu"]\nbench = ["HERE"]\n[tool.gate.scenarios.a]\nrun = "scenario.py:listing"\nsteps = 4\n'
+        '[tool.gate.bench.b]\nscenarios = ["a", "a"]\n'
+    ).replace("HERE", Machine.here().native),
+    "scenario.py": SCENARIO, "part.py": "import os\n\n\ndef look(folder):\n    os.listdir(folder)\n",
+    ".gitignore": ".gate/\n__pycache__/\n", "data/other/a.csv": "1\n", **{f"data/{name}/a.csv": "1\n" for name in LISTED},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose golden was verified, and whose benchmark was proven."""
+    folder = init(tmp_path_factory.mktemp("listing"))
+    commit(folder, LISTING)
+    means = Means(config.find(folder), None, 1, Silent())
+    assert record(means, Wanted(device="cpu"), None).exit_code == 0
+    commit(folder, {}, "Record")
+    assert verify(means, Wanted(device="cpu")).exit_code == 0
+    before, bench = Snapshot.take(means.config), setting.find(means.config, "b")
+    where = place.choose(means, bench, "cpu")
+    with Runs(folder) as runs:
+        read = Proof(bench, where, runs, Silent()).read()
+    again = Read(**read.as_json())
+    benched.put_on_record(means.config, before, Result("b", where.hardware, where.torch, Speed.NO_DIFFERENCE, True, read=again))
+    return folder
+
+
+def states(folder: Path) -> dict[str, str | None]:
+    """Why each check is stale; of a fresh one nothing."""
+    lines = View.of(config.find(folder)).status().lines
+    assert {line.need.check for line in lines} == {"goldens", "bench"}
+    assert all(line.state.value == ("stale" if line.reason else "fresh") for line in lines)
+    return {line.need.check: line.reason for line in lines if line.reason}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_what_comes_to_or_goes_from_a_folder_that_a_scenario_listed_stales_it(listing: Path, name: str) -> None:
+    """Whatever its suffix, and whichever process listed it; when it is undone, all is fresh again."""
+    assert states(listing) == {}
+    for file, content, told in (("b.txt", "2\n", "is new"), ("a.csv", None, "is gone")):
+        made = commit(listing, {f"data/{name}/{file}": content}, "Change")
+        reason = f"data/{name}/{file} {told} since {made[:7]} (Change)"
+        assert states(listing) == {"goldens": reason, "bench": reason}
+        git(listing, "reset", "-q", "--hard", "HEAD~1")
+
+
+@pytest.mark.parametrize("file", ["data/other/b.csv", "data/b.csv", "more.csv", "part/b.csv"])
+def test_a_folder_that_nobody_listed_stales_nothing(listing: Path, file: str) -> None:
+    """What imports and metadata of packages list is nobody's, either; and nothing is left of the notes."""
+    commit(listing, {file: "2\n"})
+    assert states(listing) == {}
+    assert not list((listing / ".gate").rglob("*.listed"))
+    git(listing, "reset", "-q", "--hard", "HEAD~1")
