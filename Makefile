@@ -1,5 +1,6 @@
 # Everything a newcomer needs: `make gate` and `make test`; both set up .venv when it is missing or out of date.
-PYTHON ?= python3
+# The kept records are of 3.11 with the lock's versions of its packages: where it is there it is taken, so that they need not be made anew.
+PYTHON ?= $(shell python3.11 -c 'import ensurepip, venv; print("python3.11")' 2>/dev/null || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
