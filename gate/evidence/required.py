@@ -68,7 +68,9 @@ class Required:
 def _covers(recorded: object, wanted: tuple[str, ...]) -> bool:
     """Whether a record of mutants of some paths, or of all, holds for those wanted."""
     known = [str(path) for path in recorded] if isinstance(recorded, list) else []
-    return not known or (bool(wanted) and all(any(path == other or path.startswith(f"{other}/") for other in known) for path in wanted))
+    return not known or (
+        bool(wanted) and all(any(other in (path, ".") or path.startswith(f"{other}/") for other in known) for path in wanted)
+    )
 
 
 def required(config: Config, running: str) -> Required:
@@ -152,10 +154,11 @@ def _lists(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         )
 
 
-def _paths(table: Mapping[str, Any], hardware: str) -> tuple[str, ...]:
-    """What has to be mutated there."""
+def _paths(config: Config, table: Mapping[str, Any], hardware: str) -> tuple[str, ...]:
+    """What has to be mutated there, each once and spelled as `gate mutate` spells it: "./src/", "src" and a link to it are one path."""
     given = table.get(PATHS, ())
-    return tuple(path.rstrip("/") for path in (given.get(hardware, ()) if isinstance(given, Mapping) else given))
+    places = [(config.root / path).resolve() for path in (given.get(hardware, ()) if isinstance(given, Mapping) else given)]
+    return tuple(dict.fromkeys(place.relative_to(config.root).as_posix() for place in places))
 
 
 def _split(where: str, key: str, item: str) -> tuple[str, str | None]:
@@ -173,7 +176,11 @@ def _needs(config: Config, table: Mapping[str, Any], running: str, dropped: Mapp
             hardware, torch = _split("", check, item)
             if check != "goldens":
                 yield Need(
-                    check, hardware, torch, benches if check == "bench" else (), _paths(table, hardware) if check == "mutation" else ()
+                    check,
+                    hardware,
+                    torch,
+                    benches if check == "bench" else (),
+                    _paths(config, table, hardware) if check == "mutation" else (),
                 )
                 continue
             for version in [torch] if torch else _versions(config, hardware, running, dropped):

@@ -150,10 +150,15 @@ def test_no_mutant_that_was_judged_is_no_record(toy: Toy) -> None:
 @pytest.mark.parametrize(
     ("recorded", "wanted", "state"),
     [((), "", "fresh"), ((), 'paths = ["src"]', "fresh"), (("src",), 'paths = ["src/update.py"]', "fresh"), (("src",), "", "missing"),
-     (("src/update.py",), 'paths = ["src"]', "missing"), (("src",), 'paths = ["src", "lib"]', "missing")],
+     (("src/update.py",), 'paths = ["src"]', "missing"), (("src",), 'paths = ["src", "lib"]', "missing"),
+     (("src",), 'paths = ["./src"]', "fresh"), (("src",), 'paths = ["src/./update.py"]', "fresh"),
+     (("src",), 'paths = ["src/", "lib/.."]', "missing"),
+     (("src",), 'paths = ["lib/../src/"]', "fresh"), (("src",), 'paths = ["linked"]', "fresh"), (("src",), 'paths = ["."]', "missing"),
+     ((".",), 'paths = ["."]', "fresh"), ((".",), 'paths = ["./lib"]', "fresh"), ((), 'paths = ["."]', "fresh")],
 )  # fmt: skip
 def test_mutants_of_some_paths_are_evidence_of_those_alone(toy: Toy, recorded: tuple[str, ...], wanted: str, state: str) -> None:
     write(toy.folder, {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', f'mutation = ["cpu"]\n{wanted}'), "lib/more.py": ""})
+    (toy.folder / "linked").symlink_to("src")
     mutated.put_on_record(toy.config, Snapshot.take(toy.config), mutants(Status.KILLED), recorded, None, whole=True)
     assert toy.line("cpu/mutation").state.value == state
 

@@ -142,6 +142,8 @@ def test_without_a_table_the_hardware_is_remembered_as_well(toy: Toy) -> None:
         ('mutation = ["cpu"]\npaths = { cpu = ["README.md"] }', "paths.cpu names 'README.md'"),
         ('mutation = ["cpu"]\npaths = ["goldens"]', "paths names 'goldens'"),
         ('mutation = ["cpu"]\npaths = [".."]', "paths names '..'"),
+        ('mutation = ["cpu"]\npaths = ["src/../../toy/../elsewhere/a.py"]', "paths names 'src/../../toy/../elsewhere/a.py'"),
+        ('mutation = ["cpu"]\npaths = ["/"]', "paths names '/'"),
         ('tests = ["cpu"]\nkeep = ["nonsense"]', "keep names 'nonsense', of which nothing is required"),
         ('tests = ["cpu"]\nkeep = ["test"]', "did you mean 'tests'?"),
         ('tests = ["cpu"]\nkeep = ["mutation"]', "keep names 'mutation', of which nothing is required"),

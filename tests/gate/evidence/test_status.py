@@ -161,6 +161,20 @@ def test_missing_mutants_of_a_gpu_are_asked_for_on_its_machine(toy: Toy, monkeyp
     assert words.status(View.of(toy.config), frozenset(), ()).details == (f"mutation cpu: missing: {cpu}", f"mutation h200: missing: {gpu}")
 
 
+def test_required_paths_have_one_spelling(toy: Toy) -> None:
+    """That of `gate mutate`, whichever way they are written: what is told, what is run and what is recorded then agree."""
+    for written in ("./src", "src/", "src/.", "src/../src", "src//"):
+        write(
+            toy.folder,
+            {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', f'mutation = ["cpu"]\npaths = ["{written}", "src/./update.py"]')},
+        )
+        assert [need.paths for need in View.of(toy.config).required.needs if need.check == "mutation"] == [("src", "src/update.py")], (
+            written
+        )
+    write(toy.folder, {"pyproject.toml": CONFIG.replace('mutation = ["cpu"]', 'mutation = ["cpu"]\npaths = ["./src", "src"]')})
+    assert [need.paths for need in View.of(toy.config).required.needs if need.check == "mutation"] == [("src",)]
+
+
 def test_a_record_of_a_change_alone_is_none_of_the_whole(toy: Toy) -> None:
     """Unless it is asked for what has changed since then; another file that changes makes it stale even so."""
     base = toy.git("rev-parse", "HEAD")
