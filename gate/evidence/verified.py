@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -56,11 +57,17 @@ def basis(trial: Trial, head: Golden, outcome: Outcome) -> Basis | None:
         documents=True,
         goldens=(trial.folder,),
         scenarios=(settings.name,),
-        patterns=tuple(f"{path}/*" for path in settings.watch),
+        patterns=tuple(pattern for path in settings.watch for pattern in _watched(path)),
         packages={name: str(version) for name, version in packages.items()} if isinstance(packages, Mapping) else {},
     )
     facts = {name: value for name, value in known.items() if not isinstance(value, (Mapping, list))}
     return Basis(reading, outcome.report.torch, {**facts, "interpreter": trial.interpreter.source}, outcome.listed)
+
+
+def _watched(path: str) -> tuple[str, ...]:
+    """Patterns of what a scenario's `watch` names: a file, or all that is in a folder."""
+    place = glob.escape(path)
+    return ("*",) if place == "." else (place, f"{place}/*")
 
 
 def put_on_record(config: Config, before: Snapshot, row: Row) -> Row:
@@ -80,9 +87,10 @@ def put_on_record(config: Config, before: Snapshot, row: Row) -> Row:
         scenario=row.scenario, environment=row.basis.environment,
     )  # fmt: skip
     reading, present = row.basis.reading, Present(config)
+    watched = [path for pattern in reading.patterns for path in present.matching(pattern)]
     new = newcomers.beside(present, map(str, reading.files), documents=True), newcomers.within(present, row.basis.listed, whole=True)
     try:
-        leave(config, before, finding, replace(reading, patterns=(*reading.patterns, *new[0], *new[1])))
+        leave(config, before, finding, replace(reading, files=(*reading.files, *watched), patterns=(*reading.patterns, *new[0], *new[1])))
     except (StaleEvidence, BaselineFailed) as error:
         if identical:
             return replace(row, verdict=Verdict.NOT_JUDGED, reason=Reason(error.reason), message=str(error))

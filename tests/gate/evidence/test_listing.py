@@ -78,10 +78,12 @@ LISTED = ("listdir", "glob", "iterdir", "descriptor", "fork", "spawn", "current"
 LISTING = {
     "pyproject.toml": (
         '[tool.gate.required]\ngoldens = ["cpu"]\nbench = ["HERE"]\n[tool.gate.scenarios.a]\nrun = "scenario.py:listing"\nsteps = 4\n'
+        'watch = ["./watched/deep/../", "one.bin"]\n'
         '[tool.gate.bench.b]\nscenarios = ["a", "a"]\n'
     ).replace("HERE", Machine.here().native),
     "scenario.py": SCENARIO, "part.py": "import os\n\n\ndef look(folder):\n    os.listdir(folder)\n",
-    ".gitignore": ".gate/\n__pycache__/\n", "data/other/a.csv": "1\n", **{f"data/{name}/a.csv": "1\n" for name in LISTED},
+    ".gitignore": ".gate/\n__pycache__/\n", "data/other/a.csv": "1\n", "watched/deep/a.bin": "1\n", "one.bin": "1\n",
+    **{f"data/{name}/a.csv": "1\n" for name in LISTED},
 }  # fmt: skip
 
 
@@ -128,4 +130,20 @@ def test_a_folder_that_nobody_listed_stales_nothing(listing: Path, file: str) ->
     commit(listing, {file: "2\n"})
     assert states(listing) == {}
     assert not list((listing / ".gate").rglob("*.listed"))
+    git(listing, "reset", "-q", "--hard", "HEAD~1")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("watched/deep/b.txt", "2\n", "is new"),
+        ("watched/deep/a.bin", None, "is gone"),
+        ("watched/deep/a.bin", "2\n", "has other content"),
+        ("one.bin", "2\n", "has other content"),
+    ],
+)
+def test_what_a_scenario_watches_is_read(listing: Path, file: str, content: str | None, told: str) -> None:
+    """A library may open it without Python."""
+    made = commit(listing, {file: content}, "Change")
+    assert states(listing) == {"goldens": f"{file} {told} since {made[:7]} (Change)"}
     git(listing, "reset", "-q", "--hard", "HEAD~1")
