@@ -6,7 +6,8 @@ import configparser
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gate.config import parse
@@ -47,7 +48,7 @@ class Settings:
     @classmethod
     def at(cls, root: Path) -> Settings:
         """Those of a folder. Of the folders above it, which pytest asks where this one holds none, nothing is known."""
-        return cls.of(lambda file: path.read_text(encoding="utf-8", errors="replace") if (path := root / file).is_file() else None)
+        return cls.of(partial(text_of, root))
 
     def table(self, name: str) -> Any:
         """What pytest reads of one of `TABLES`; None where it reads nothing of it, be it that another file comes first."""
@@ -67,6 +68,16 @@ class Settings:
 def file_of(table: str) -> str:
     """The file that one of `TABLES` stands in."""
     return PYPROJECT if table == TABLES[0] else table.partition(":")[0]
+
+
+def text_of(root: Path, file: str) -> str | None:
+    """The text of a file of a folder; None where there is none, be it that no file can have the name, or that it leads out."""
+    if ".." in PurePosixPath(file).parts or PurePosixPath(file).is_absolute():
+        return None
+    try:
+        return (root / file).read_bytes().decode("utf-8", errors="replace")
+    except (OSError, ValueError):  # the latter of a null character
+        return None
 
 
 def _settings(file: str, text: str | None) -> Settings | None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gate.claims.issue import Issue, Weight
 from gate.claims.promises import Promise, matches, within
 from gate.claims.tags import FORM
 from gate.claims.witnesses import Witnesses
+from gate.collected import Answer
 from gate.evidence.judging import command
 from gate.evidence.required import Need
 from gate.machine import device_of
 
 Found = tuple[Weight, str]
+Answers = Callable[[str, str], Answer]
 
 
-def judged(promise: Promise, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses, needs: Sequence[Need] = ()) -> Iterator[Issue]:
+def judged(promise: Promise, answers: Answers, witnesses: Witnesses, needs: Sequence[Need] = ()) -> Iterator[Issue]:
     """What is wrong with a promise.
 
     Where there is no evidence, or none but of a change, or some is lacking that a merge needs, the promise is inconclusive: the status says
@@ -24,27 +26,30 @@ def judged(promise: Promise, outlines: Mapping[str, frozenset[str]], witnesses: 
 
     Args:
         promise: the sentence.
-        outlines: names of the tests of each test file there is ("TestA::test_b").
+        answers: what pytest collects, by a file and a name in it ("TestA::test_b").
         witnesses: the evidence.
         needs: what a merge needs.
     """
     for test in promise.tests:
-        found = _judged(promise, test, outlines, witnesses, needs)
+        found = _judged(promise, test, answers, witnesses, needs)
         if found:
             yield Issue(found[0], promise.file, promise.line, found[1])
 
 
-def _judged(
-    promise: Promise, test: str, outlines: Mapping[str, frozenset[str]], witnesses: Witnesses, needs: Sequence[Need]
-) -> Found | None:
+def _judged(promise: Promise, test: str, answers: Answers, witnesses: Witnesses, needs: Sequence[Need]) -> Found | None:
     file, _, name = test.partition("::")
     if not file.endswith(".py") or not name:
         return Weight.CLAIM, f"is held by {test or 'nothing'}, which names no test. Write {FORM}"
-    if name.partition("[")[0] not in outlines.get(file, frozenset()):
-        return Weight.CLAIM, f"is held by {test}, which does not exist. Name a test that does, or take the tag out"
+    passed = any(matches(name, ran) for ran in (witnesses.passed or {}).get(file, ()))
+    answer = Answer.TEST if passed else answers(file, name.partition("[")[0])  # what passed is there, whoever made it
+    if answer is Answer.CLASS:
+        return Weight.CLAIM, f"is held by {test}, which is a class. Name the tests in it that hold this, one by one"
+    if answer is Answer.NONE:
+        told = "which does not exist, or pytest does not collect it"
+        return Weight.CLAIM, f"is held by {test}, {told}. Name a test that it does collect, or take the tag out"
     if witnesses.passed is None:
         return Weight.INCONCLUSIVE, f"is held by {test}: there is no fresh evidence that it ran. Run gate check --all"
-    if not any(matches(name, passed) for passed in witnesses.passed.get(file, ())):
+    if not passed:
         if _open("tests", witnesses, needs):
             return Weight.INCONCLUSIVE, f"is held by {test}: it passed in no fresh record, and not all are fresh. Run gate check --all"
         return Weight.CLAIM, f"is held by {test}, which did not pass in any fresh record. Let it pass, or name another"

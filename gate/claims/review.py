@@ -11,15 +11,16 @@ from typing import Any
 
 from gate.claims import figures, holding, pages, promises
 from gate.claims.issue import Issue, Weight
-from gate.claims.outline import outline
 from gate.claims.prose import is_prose
 from gate.claims.witnesses import Witnesses
+from gate.collected import Collected
 from gate.config import Config
 from gate.errors import ConfigurationError, UsageError
 from gate.evidence.present import Present
 from gate.evidence.statement import Kind
 from gate.evidence.status import View
 from gate.output import replace
+from gate.pytest_settings import text_of
 from gate.verdict import Verdict, worst
 from golden.errors import StoreError
 from golden.keys import nearest, shown
@@ -110,7 +111,7 @@ def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, 
     witnesses = Witnesses(view.archive.records, view.here, since)
     issues: list[Issue] = []
     told = list(_promises(present, scope, issues))
-    outlines = {path: outline(text) for path, text in _texts(present, _tests(told))}
+    collected = Collected(partial(text_of, view.config.root))
     subjects = (subject for filed in view.archive.records for subject in filed.record.subjects)
     read = {subject.name for subject in subjects if subject.kind is Kind.FILE}
     marked = 0
@@ -122,7 +123,7 @@ def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, 
         if PurePosixPath(file).is_relative_to(scope.work):
             issues += pages.judged(file, text, view.config.root, lambda path: path.endswith(".py") or path in read, partial(_digests, view))
     for promise in told:
-        issues += holding.judged(promise, outlines, witnesses, view.required.needs) if promise.tests else [promises.untold(promise)]
+        issues += holding.judged(promise, collected.answer, witnesses, view.required.needs) if promise.tests else [promises.untold(promise)]
     held = sum(bool(promise.tests) for promise in told)
     return Claims(tuple(sorted(issues, key=lambda issue: (issue.file, issue.line))), marked, held, allowed)
 
@@ -176,10 +177,6 @@ def _of_source(file: str, text: str, has_to: bool, issues: list[Issue]) -> Itera
         issues.append(Issue(Weight.WARNING, file, line, "does not parse, so nobody looks at who holds what it says. Correct that line"))
         return
     yield from (promise for promise in found if has_to or promise.tests)
-
-
-def _tests(told: list[promises.Promise]) -> set[str]:
-    return {test.partition("::")[0] for promise in told for test in promise.tests}
 
 
 def _texts(present: Present, paths: Any) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,6 @@
 ```
 rule        [tool.gate.trailers]
 message     commits, and their trailers as git parses them
-collected   the tests that pytest collects from a file
 verdicts    what is wrong with the trailers of one commit
 source      sources in one form, however they are written
 log         the log of provenance: each source once, on its first day, in order

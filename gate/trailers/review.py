@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from gate import git
+from gate.collected import Answer, Collected
 from gate.config import Config
 from gate.errors import BaselineFailed, ConfigurationError, UsageError
 from gate.history import SHALLOW, Repository
+from gate.pytest_settings import text_of
 from gate.trailers import log, verdicts
-from gate.trailers.collected import Names
 from gate.trailers.message import Message, changing, messages
 from gate.trailers.rule import Rule
 from gate.trailers.verdicts import Known
@@ -143,8 +144,7 @@ class _Tree:
 
     def __init__(self, config: Config, rule: Rule, *, strict: bool) -> None:
         self._root, self._rule, self._strict = config.root, rule, strict
-        self._names: dict[str, Names] = {}
-        self._tests: dict[tuple[str, str], frozenset[str]] = {}
+        self._collected: dict[str, Collected] = {}
 
     @cached_property
     def sources(self) -> frozenset[str]:
@@ -157,8 +157,8 @@ class _Tree:
         )
 
     def has_test(self, commit: str, file: str, name: str) -> bool:
-        """Whether pytest collects a test."""
-        return any(name in self._collected(place, file) for place in self._places(commit))
+        """Whether pytest collects a test, or a class of tests, as far as its syntax tells."""
+        return any(self._tests(place).answer(file, name) is not Answer.NONE for place in self._places(commit))
 
     def has_page(self, commit: str, name: str) -> bool:
         """Whether a page of work exists."""
@@ -167,20 +167,16 @@ class _Tree:
     def _places(self, commit: str) -> list[str]:
         return [""] if self._strict else ["", commit]
 
-    def _collected(self, place: str, file: str) -> frozenset[str]:
-        if (place, file) not in self._tests:
-            if place not in self._names:
-                self._names[place] = Names.of(partial(self._read, place))
-            names = self._names[place]
-            self._tests[place, file] = names.tests(self._read(place, file) or "") if names.has_file(file) else frozenset()
-        return self._tests[place, file]
+    def _tests(self, place: str) -> Collected:
+        if place not in self._collected:
+            self._collected[place] = Collected(partial(self._read, place))
+        return self._collected[place]
 
     def _read(self, place: str, file: str) -> str | None:
         """A file of the project; None where there is none, be it that no file can have the name."""
-        if ".." in PurePosixPath(file).parts or PurePosixPath(file).is_absolute():
-            return None
+        if not place:
+            return text_of(self._root, file)
         try:
-            content = git.run(self._root, "show", f"{place}:./{file}") if place else (self._root / file).read_bytes()
-        except (BaselineFailed, OSError):
+            return git.run(self._root, "show", f"{place}:./{file}").decode("utf-8", errors="replace")
+        except (BaselineFailed, ValueError):  # the latter of a null character
             return None
-        return content.decode("utf-8", errors="replace")

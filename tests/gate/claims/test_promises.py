@@ -10,6 +10,7 @@ import pytest
 
 from gate.claims.holding import judged
 from gate.claims.promises import Promise, docstrings, misspelt, of_document, of_source
+from gate.collected import Collected
 from gate.evidence.required import Need
 
 SOURCE = '''"""Updates of weights. Nothing here is bit-identical with anything.
@@ -40,7 +41,7 @@ class Optimizer:
 def plain():
     """Adds."""
 '''
-OUTLINES = {"tests/test_x.py": frozenset({"test_read", "TestA::test_b"})}
+TESTS = Collected({"tests/test_x.py": "def test_read(): pass\nclass TestA:\n    def test_b(self): pass\n"}.get)
 
 
 def test_sentences_that_promise_are_found_with_their_lines() -> None:
@@ -104,7 +105,7 @@ def test_parameters_may_hold_commas_and_blanks() -> None:
 def test_what_was_meant_to_be_a_tag_is_named(text: str) -> None:
     """Or taken for one whose test does not exist."""
     found = list(misspelt("README.md", iter([(1, f"# Toy\n\nIt never fails {text}\n")])))
-    found += [issue for promise in of_document("README.md", f"\n\nIt never fails {text}\n") for issue in judged(promise, {}, Evidence())]  # type: ignore[arg-type]
+    found += [issue for promise in of_document("README.md", f"\n\nIt never fails {text}\n") for issue in judged(promise, TESTS.answer, Evidence())]  # type: ignore[arg-type]
     assert [(issue.weight.value, issue.line) for issue in found] == [("claim", 3)]
     assert "[held by tests/test_x.py::test_it]" in found[0].message
 
@@ -157,7 +158,7 @@ def said(
     witnesses: Any = Evidence(**{**usual, **evidence})
     needed = [Need(check, hardware, paths=paths) for check in needs for hardware in ("cpu", "h200")]
     promise = Promise("src/toy.py", 7, "Never.", function, (test,))
-    return [(issue.weight.value, issue.message) for issue in judged(promise, OUTLINES, witnesses, needed)]
+    return [(issue.weight.value, issue.message) for issue in judged(promise, TESTS.answer, witnesses, needed)]
 
 
 @pytest.mark.parametrize("function", ["src/toy.py::Optimizer.step", "src/toy.py::Optimizer", "src/toy.py::", None])
