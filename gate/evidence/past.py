@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from types import TracebackType
 
 from gate import git
 from gate.config import Config, parse
 from gate.content import Content
 from gate.errors import BaselineFailed, GoldenError
+from gate.evidence.commits import Commit, Commits
 from gate.evidence.present import plain, resolved, table
 from gate.evidence.statement import Kind, Subject, digest_of
 from gate.history import Repository
 from gate.pytest_settings import FILES, TABLES
 from gate.pytest_settings import Settings as PytestSettings
 from golden.settings import Settings
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A commit: its full id, and its short id and subject for people."""
-
-    id: str
-    title: str
 
 
 class Past:
@@ -47,6 +39,8 @@ class Past:
         with suppress(BaselineFailed):
             self._repository = Repository.of(config.root)
         self.shallow = self._repository is not None and self._repository.shallow
+        self._commits = Commits(self._repository) if self._repository else None
+        self._texts: dict[tuple[str, str], str | None] = {}
 
     def __enter__(self) -> Past:
         if self._repository is not None:
@@ -55,6 +49,11 @@ class Past:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stack.close()
+
+    def ask(self, files: Iterable[str]) -> None:
+        """Names files that will be asked about, so that git is asked about all of them at once."""
+        if self._commits is not None:
+            self._commits.ask(files)
 
     def first(self, subject: Subject, file: str = "") -> Commit | None:
         """The first commit after which a subject was no longer what it was when a record read it.
@@ -93,11 +92,7 @@ class Past:
 
     def oldest(self, commits: list[Commit]) -> Commit | None:
         """The first of several to be committed."""
-        if self._repository is None or len(commits) < 2:
-            return commits[0] if commits else None
-        # By descent: several commits may be of one second.
-        order = git.run(self._repository.top, "rev-list", "--topo-order", "--reverse", "HEAD").decode().split()
-        return min(commits, key=lambda commit: order.index(commit.id))
+        return self._commits.oldest(commits) if self._commits else None
 
     def _first(self, subject: Subject, file: str) -> Commit | None:
         content = self._content
@@ -124,39 +119,26 @@ class Past:
 
     def _moved(self, was: Callable[[str], bool], *paths: str, absent: bool) -> Commit | None:
         """The first commit after the last one in which something was so; `absent`: it was also so before there was such a file."""
-        found = next((commit for commit in self._commits("HEAD", *paths) if was(commit)), None)
+        commits = self._commits
+        assert commits is not None, "history has a repository"
+        found = next((commit for commit in commits.changing(*paths) if was(commit)), None)
         if found is None and not absent:
             return None
-        later = list(self._commits(f"{found}..HEAD" if found else "HEAD", *paths))
+        later = commits.changing(*paths, after=found)
         moved = next((commit for commit in reversed(later) if not was(commit)), None)
-        return self.commit(moved) if moved and (found or not self._is_cut_off(moved)) else None
-
-    def _is_cut_off(self, commit: str) -> bool:
-        """Whether a shallow clone leaves out what was before a commit, so that it seems to bring whatever it has."""
-        if self._repository is None or not self.shallow:
-            return False
-        return not git.run(self._repository.top, "rev-list", "--parents", "-1", commit).split()[1:]
-
-    def commit(self, name: str) -> Commit:
-        """A commit by its full id."""
-        assert self._repository is not None, "a commit comes from a repository"
-        title = git.run(self._repository.top, "log", "-1", "--no-show-signature", "--format=%h (%s)", name)
-        return Commit(name, title.decode(errors="replace").strip())
-
-    def _commits(self, revisions: str, *paths: str) -> Iterator[str]:
-        """Commits that changed one of some paths of the project, newest first."""
-        assert self._repository is not None, "history has a repository"
-        full = [self._repository.prefix + path for path in paths]
-        answer = git.run(self._repository.top, *git.LITERAL, "rev-list", "--topo-order", "--full-history", revisions, "--", *full)
-        yield from answer.decode().split()
+        if moved is None or (found is None and self.shallow and commits.is_first(moved)):
+            return None  # where older commits are cut off, the first one seems to bring whatever it has
+        return commits.commit(moved)
 
     def _value(self, commit: str, subject: Subject) -> str | None:
         """The digest that a part of pyproject.toml, or what pytest reads of a file, had at a commit."""
-        assert self._repository is not None, "history has a repository"
         try:
             if subject.name in TABLES:
                 return digest_of(plain(PytestSettings.of(lambda file: self._text(commit, file)).table(subject.name)))
-            document = parse(git.run(self._repository.top, "show", f"{commit}:{self._repository.prefix}{self._file}").decode("utf-8-sig"))
+            text = self._text(commit, self._file)
+            if text is None:
+                return None
+            document = parse(text.removeprefix("\ufeff"))
             if subject.kind is Kind.TABLE:
                 return digest_of(table(document, subject.name))
             found = document["tool"]["gate"]["scenarios"][subject.name]
@@ -166,6 +148,9 @@ class Past:
 
     def _text(self, commit: str, file: str) -> str | None:
         assert self._repository is not None, "history has a repository"
-        with suppress(BaselineFailed):
-            return git.run(self._repository.top, "show", f"{commit}:{self._repository.prefix}{file}").decode(errors="replace")
-        return None
+        if (commit, file) not in self._texts:
+            self._texts[commit, file] = None
+            with suppress(BaselineFailed):
+                found = git.run(self._repository.top, "show", f"{commit}:{self._repository.prefix}{file}")
+                self._texts[commit, file] = found.decode(errors="replace")
+        return self._texts[commit, file]

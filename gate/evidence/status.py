@@ -11,10 +11,11 @@ from gate.config import Config
 from gate.errors import BaselineFailed, NoTorch
 from gate.evidence import archive
 from gate.evidence.archive import Archive, Filed
+from gate.evidence.commits import Commit
 from gate.evidence.display import lines
 from gate.evidence.freshness import Change, Here
 from gate.evidence.judging import Answer, Bench, State, worst
-from gate.evidence.past import Commit, Past
+from gate.evidence.past import Past
 from gate.evidence.present import Present
 from gate.evidence.required import Need, Required, required
 from gate.evidence.statement import Kind
@@ -196,6 +197,7 @@ def _line(need: Need, bench: Bench, past: Past) -> Line:
         return Line(need, need.torch, State.INCONCLUSIVE, str(error))
     state = worst(answer.state for _, answer in answers)
     poor = [(scenario, answer) for scenario, answer in answers if answer.state is state]
+    past.ask(change.files[0] for _, answer in answers for change in answer.changes if change.files)
     traced = tuple(one for _, answer in answers for change in answer.changes for one in _traced(change, past))
     files = tuple(dict.fromkeys(file for found in traced for file in found.change.files))
     filed = tuple(answer.filed for _, answer in answers if answer.filed)
