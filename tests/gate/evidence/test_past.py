@@ -5,24 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
 from gate.evidence.status import View
 from tests.gate.evidence.records import Toy
 from tests.gate.repositories import git, write
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository in which everything is fresh."""
-    toy = Toy.new(tmp_path_factory.mktemp("prepared") / "toy")
-    toy.everything()
-    return toy.folder
-
-
-@pytest.fixture
-def toy(prepared: Path, tmp_path: Path) -> Toy:
-    return Toy(Path(shutil.copytree(prepared, tmp_path / "toy")))
 
 
 def test_a_new_file_is_told_with_the_commit_that_brought_it(toy: Toy) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -21,19 +20,6 @@ from tests.gate.evidence.records import CONFIG, Toy
 from tests.gate.repositories import write
 
 FRESH = {"cpu/tests": "fresh", "h200/tests": "fresh", "cpu/goldens": "fresh", "cpu/mutation": "fresh"}
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository in which everything is fresh."""
-    toy = Toy.new(tmp_path_factory.mktemp("prepared") / "toy")
-    toy.everything()
-    return toy.folder
-
-
-@pytest.fixture
-def toy(prepared: Path, tmp_path: Path) -> Toy:
-    return Toy(Path(shutil.copytree(prepared, tmp_path / "toy")))
 
 
 def test_all_is_fresh_where_nothing_has_changed(toy: Toy) -> None:
