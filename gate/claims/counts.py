@@ -8,25 +8,45 @@ from collections.abc import Iterator
 from gate.claims.prose import blank, without_code
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
-_ALONE = r"(?<![\w.,+/-])"
-_WORD = r"(?!(?:a|an|and|as|at|by|for|from|in|of|on|or|per|than|to|under|with)\s)[a-z]+(?:-[a-z]+)*"
-_WORDS = rf"(?:(?:of\s+)?(?:{_WORD}\s+)){{0,2}}"
+_ALONE = r"(?<![\w.,+/#§-])"
+_WORD = r"(?!(?:a|an|and|as|at|by|for|from|how|in|its|of|on|or|per|than|the|this|to|under|what|whether|with)\s)[a-z]+(?:-[a-z]+)*"
+_WORDS = rf"(?:of\s+(?:(?:all|its|the|these)\s+)?)?(?:{_WORD}\s+){{0,2}}"
 _MORE = rf"(?:(?:\s+{_WORD})?\s*(?:/|,|\band\b|\bor\b|\b(?:out\s+)?of\b|\bto\b)\s*(?:and\s+)?{_NUMBER}){{0,8}}"
 _THINGS = r"(?:checks|tests|goldens|mutants)"
+_THING = r"(?:(?:checks?|goldens?|mutants?|tests?(?:\s+(?:files?|cases?))?)\b(?!/)(?!\s+(?:a|an|how|its|the|this|what|whether)\b))"
 _ENDED = r"(?:passed|passing|failed|failing|skipped|killed|survived|xfailed|deselected)"
-_OF_THINGS = re.compile(
-    rf"{_ALONE}{_NUMBER}{_MORE}\s+{_WORDS}(?:checks?|tests?|goldens?|mutants?)\b(?!/)(?:\s+(?:files?|cases?)\b)?", re.IGNORECASE
-)
-_OUTCOMES = re.compile(rf"{_ALONE}{_NUMBER}{_MORE}\s+{_ENDED}\b(?:,?\s+(?:and\s+)?{_NUMBER}\s+{_ENDED}\b)*(?!\s+{_WORD})", re.IGNORECASE)
-_PASSED = re.compile(rf"{_ALONE}{_NUMBER}{_MORE}\s+(?:passed|killed)\b(?:,?\s+(?:and\s+)?{_NUMBER}\s+{_ENDED}\b)*", re.IGNORECASE)
+_REST = rf"\b(?:,?\s+(?:and\s+)?{_NUMBER}\s+{_ENDED}\b)*(?!\s+to\b)"
+_OF_THINGS = re.compile(rf"{_ALONE}{_NUMBER}{_MORE}\s+{_WORDS}{_THING}", re.IGNORECASE)
+_OUTCOMES = re.compile(rf"{_ALONE}{_NUMBER}{_MORE}\s+{_ENDED}{_REST}(?!\s+{_WORD})", re.IGNORECASE)
+_PASSED = re.compile(rf"{_ALONE}{_NUMBER}{_MORE}\s+(?:passed|killed){_REST}", re.IGNORECASE)
 _LABEL = rf"(?:(?:{_WORD}[ ]+){{0,2}}{_THINGS}(?:[ ]+(?:{_ENDED}|run|ran|in all))?|{_ENDED})"
-_UNIT = r"(?!\w|[.,/:%-]\w|[ ]*(?:%|[munµ]?s\b|sec|min|hour|[kmgt]i?b\b|worker|core|process|times\b|x\b))"
-_LABELLED = re.compile(rf"(?<![\w/.=-]){_LABEL}[ ]*(?::|=|->|→)[ ]*{_NUMBER}{_MORE}{_UNIT}", re.IGNORECASE)
+_AFTER = rf"(?:all|and|are|as|at|but|for|from|in|of|on|or|since|were|with|{_THINGS}|{_ENDED})"
+_LABELLED = re.compile(
+    rf"(?<![\w/.=-]){_LABEL}[ ]*(?::|=|->|→)[ ]*{_NUMBER}{_MORE}(?!\w|[.,/:%-]\w|[ ]*%|[ ]+(?!{_AFTER}\b)[^\W\d])", re.IGNORECASE
+)
+_NUMBERED = (
+    r"(?:batch|chapter|cuda|day|epoch|fig|figure|issue|iteration|level|line|milestone|page|part|phase|python|rank|release|revision"
+    r"|round|row|rule|section|seed|stage|step|table|torch|version|week|windows|wp|year)s?\.?"
+)
+_DATED = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?|(?:after|before|by|during|early|from|in|late|mid|since|till|until)"
+    r"(?=\s+(?:19|20)\d\d\b))"
+)
+_RESULT = rf"(?:attempt|check|golden|job|mutant|run|test|worker)(?=\s+\d+\s+{_ENDED}\b)"
+_NAMED = re.compile(  # a determiner before it: no name, "in this step 12 tests fail"
+    rf"\b(?<!this\s)(?<!that\s)(?<!each\s)(?<!per\s)(?<!one\s)(?<!the\s)(?:{_NUMBERED}|{_DATED}|{_RESULT})(?:[ \t]+|[ \t]*\n[ \t]*)"
+    r"\d+(?:\s*(?:and|or|to|[/-])\s*\d+|,?\s+(?:19|20)\d\d)?",
+    re.IGNORECASE,
+)
 _HEAD = re.compile(_LABEL, re.IGNORECASE)
 _CELL = re.compile(rf"{_NUMBER}(?:\s*(?:/|of)\s*{_NUMBER})?")
 _ROW = re.compile(r"^[^\n|]*\|[^\n]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]*")
-_MARKUP = re.compile(r"\*+|__+|~~+|</?(?:b|strong|em|i|u|mark|span|td|th)\b[^>\n]*>", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"\*+|__+|~~+|&nbsp;|(?<!\w)_(?=\w)|(?<=[^\W_])_(?!\w)|</?[a-z]+\b[^<>\n]*>|\[(?=\d)|(?<=\w)\](?:\([^()\s]*\)|\[[^\[\]\n]*\])",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(rf"`({_NUMBER})`")
 
 
@@ -34,12 +54,16 @@ def counts(text: str) -> Iterator[tuple[int, str]]:
     """Place and words of each number that looks like a count of checks, tests, goldens or mutants; of several together, once.
 
     Args:
-        text: a document; its code counts as none, but for a number alone; bold and the like count as nothing.
+        text: a document; its code counts as none, but for a number alone; bold and the like count as nothing. A number that names something
+            (step 500, a year) is no count.
     """
     plain = _MARKUP.sub(blank, without_code(_QUOTED.sub(r" \1 ", text)))
-    known = [(span, " ".join(plain[slice(*span)].split())) for pattern in (_OF_THINGS, _LABELLED) for span in _spans(pattern, plain)]
-    for pattern in (_PASSED, _OUTCOMES):
-        known += [(span, " ".join(plain[slice(*span)].split())) for span in _spans(pattern, plain)]
+    plain = _NAMED.sub(lambda name: re.sub(r"\d", "¦", name[0]), plain)
+    known = [
+        (span, " ".join(plain[slice(*span)].split()))
+        for pattern in (_OF_THINGS, _LABELLED, _PASSED, _OUTCOMES)
+        for span in _spans(pattern, plain)
+    ]
     known += list(_columns(plain))
     last = -1
     for (start, end), told in sorted(known, key=lambda item: (item[0][0], -item[0][1])):

@@ -4,83 +4,147 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gate.claims.blocks import Block, Form, blocks, indent
 from gate.claims.prose import sentences
+from gate.claims.speech import COVERS, affirmed, clauses, says, speaks_of_a_run, speaks_of_several
 
 Span = tuple[int, int]
 
-COVERS = re.compile(r"\bcover(?:s|ed|ing|age)?\b", re.IGNORECASE)
 _NAMES = re.compile(r"(?<![\w-])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}(?![\w-])", re.IGNORECASE)
+_SHORT = re.compile(r"(?<![\w-])(?=[0-9a-f]*[0-9])[0-9a-f]{4,64}(?![\w-])", re.IGNORECASE)
 _BELOW = re.compile(r"\b(?:commits?|revisions?|sources|following|below|these)\b", re.IGNORECASE)
-_SEVERAL = re.compile(r"\bruns\b|\b(?:each|every)\s+(?:\w+\s+)?run\b", re.IGNORECASE)
 _RUN = re.compile(r"\W*runs?\W*", re.IGNORECASE)
+_CODE = (Form.FENCE, Form.CODE)
 
 
-def covered(page: str) -> Iterator[tuple[Span, ...]]:
-    """For each run that a page speaks of, the spans of text that name what it covers."""
-    announced: tuple[str, Span] | None = None
+@dataclass(frozen=True)
+class Claim:
+    """What a page says of one run.
+
+    Attributes:
+        spans: the places that name what it covers.
+        words: the sentence or the head of the table, and all that it announces.
+    """
+
+    spans: tuple[Span, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The sentence before a block, which may announce it; nothing where `says` is wrong."""
+
+    text: str = ""
+    start: int = 0
+    says: bool = False
+    heads: bool = False
+
+
+def covered(page: str) -> Iterator[Claim]:
+    """What a page says that each run of which it speaks covers.
+
+    It has to say that it is a run, or what else is evidence: tests cover lines, and a page its subject.
+    """
+    lead = Lead()
     for block in blocks(page):
-        if announced and (block.form in (Form.LIST, Form.TABLE, Form.FENCE) or (_goes_on(announced[0]) and block.form is not Form.HEADING)):
-            yield from _announced(block, *announced)
-        announced = None
-        yield from _columns(block) if block.form is Form.TABLE else _nested(block) if block.form is Form.LIST else ()
-        text = block.text
-        end = block.start + len(text.rstrip())
-        for place, sentence in sentences(text):
-            span = (block.start + place, block.start + place + len(sentence))
-            covers = COVERS.search(sentence) is not None
-            if covers:
-                yield (span,)
-            announced = (sentence, span) if covers and span[1] >= end and _announces(sentence, block.form) else None
+        if block.form is Form.TABLE:
+            yield from _table(page, block, lead)
+        elif lead.says and (block.form in (Form.LIST, *_CODE) or (_goes_on(lead.text) and block.form is not Form.HEADING)):
+            yield from _announced(page, block, lead)
+        if block.form is Form.LIST:
+            yield from _nested(page, block)
+        yield from _sentences(page, block) if block.form not in _CODE else ()
+        lead = _lead(block)
 
 
-def _announces(sentence: str, form: Form) -> bool:
-    """Whether what is below a sentence goes on with it."""
-    if form is Form.HEADING or _goes_on(sentence):
-        return True
-    return _BELOW.search(sentence) is not None and not _NAMES.search(sentence)
+def _sentences(page: str, block: Block) -> Iterator[Claim]:
+    before = ""
+    for place, sentence in sentences(block.text):
+        for begin, end in clauses(sentence, before):
+            start = block.start + place
+            yield from _claims(page, [(start + begin, start + end)], sentence[begin:end])
+        before = sentence
+
+
+def _lead(block: Block) -> Lead:
+    """The last sentence of a block."""
+    if block.form in (Form.TABLE, *_CODE):
+        return Lead()
+    told = list(sentences(block.text))
+    place, text = told[-1]
+    before = told[-2][1] if len(told) > 1 else ""
+    announces = block.form is Form.HEADING or _goes_on(text) or (_BELOW.search(text) is not None and not _NAMES.search(text))
+    return Lead(text, block.start + place, announces and any(clauses(text, before)), block.form is Form.HEADING or _goes_on(text))
 
 
 def _goes_on(text: str) -> bool:
     return text.rstrip(" *_`\r\n").endswith(":")
 
 
-def _announced(block: Block, sentence: str, head: Span) -> Iterator[tuple[Span, ...]]:
+def _announced(page: str, block: Block, lead: Lead) -> Iterator[Claim]:
     """What a sentence announces: all of it of one run, or each item of its own where it speaks of several."""
-    rows = _rows(block)[1:] if block.form is Form.TABLE else []
-    by_run = block.form is Form.TABLE and any(_RUN.fullmatch(cell) for _, cell in _rows(block)[0])
-    if _SEVERAL.search(sentence) or by_run:
-        each = [(item.start, item.start + len(item.text)) for item in block.items()] if block.form is Form.LIST else []
-        each += [(row[0][0], row[-1][0] + len(row[-1][1])) for row in rows if row]
-        yield from ((span,) for span in each)
+    items = block.items() if block.form is Form.LIST else [block]
+    spans = [(item.start, item.end) for item in items]
+    own = (lead.start, lead.start + len(lead.text))
+    if speaks_of_several(lead.text):
+        for span in spans if block.form is Form.LIST else []:
+            yield from _claims(page, [span], lead.text)
     else:
-        yield head, (block.start, block.start + len(block.text))
+        yield from _claims(page, [own, *spans], lead.text)
 
 
-def _columns(block: Block) -> Iterator[tuple[Span, ...]]:
-    """Each row of a table one of whose columns is headed as covered: that column, or all of a row that names nothing there."""
+def _table(page: str, block: Block, lead: Lead) -> Iterator[Claim]:
+    """Of a table that a sentence announces all, or each row where there is a run to each; else the columns headed as covered."""
     head, *rows = _rows(block)
+    words = "|".join(cell for _, cell in head)
+    whole = [_span(row) for row in rows]
     columns = [number for number, (_, cell) in enumerate(head) if COVERS.search(cell)]
-    for row in rows if columns else []:
-        spans = tuple((row[number][0], row[number][0] + len(row[number][1])) for number in columns if number < len(row))
-        named = any(re.search(r"[0-9a-f]{4}", row[number][1], re.IGNORECASE) for number in columns if number < len(row))
-        yield spans if named else ((row[0][0], row[-1][0] + len(row[-1][1])),)
+    if not columns and (lead.says or (lead.heads and says(f"{lead.text} {words}"))):
+        by_run = any(_RUN.fullmatch(cell) for _, cell in head)
+        groups = [[span] for span in whole] if by_run or speaks_of_several(lead.text) else [whole]
+        for group in groups:
+            yield from _claims(page, group, f"{lead.text} {words}")
+    elif columns and (speaks_of_a_run(words) or (lead.heads and speaks_of_a_run(lead.text))):
+        for row, span in zip(rows, whole, strict=True):
+            cells = [_span([row[number]]) for number in columns if number < len(row)]
+            named = any(_SHORT.search(page[slice(*cell)]) for cell in cells)
+            yield from _claims(page, cells if named else [span], words)
 
 
-def _nested(block: Block) -> Iterator[tuple[Span, ...]]:
+def _nested(page: str, block: Block) -> Iterator[Claim]:
     """Items that announce those which are indented below them."""
     for item in block.items():
         first, *rest = item.lines
-        if rest and COVERS.search(first.text) and _goes_on(first.text):
-            yield ((item.start, item.start + len(item.text)),)
+        if rest and _goes_on(first.text) and says(first.text):
+            yield from _claims(page, [(item.start, item.end)], first.text)
         elif any(indent(line) is not None for line in rest):
-            yield from _nested(Block(Form.LIST, tuple(rest)))
+            yield from _nested(page, Block(Form.LIST, tuple(rest)))
+
+
+def _claims(page: str, spans: list[Span], words: str) -> Iterator[Claim]:
+    """One claim of what is named in some spans and not denied; one of each piece where the words speak of several runs."""
+    pieces = [piece for span in spans for piece in _affirmed(page, span)]
+    words += "".join(page[slice(*span)] for span in spans)
+    if len(spans) == 1 and speaks_of_several(words):
+        yield from (Claim((piece,), words) for piece in pieces)
+    else:
+        yield Claim(tuple(pieces), words)
+
+
+def _affirmed(page: str, span: Span) -> list[Span]:
+    text = page[slice(*span)]
+    return [(span[0] + begin, span[0] + end) for begin, end in affirmed(text)]
 
 
 def _rows(block: Block) -> list[list[tuple[int, str]]]:
     """Cells with their places, of each line."""
     return [list(_cells(line.text, line.start)) for line in block.lines]
+
+
+def _span(cells: list[tuple[int, str]]) -> Span:
+    return cells[0][0], cells[-1][0] + len(cells[-1][1])
 
 
 def _cells(text: str, begin: int) -> Iterator[tuple[int, str]]:

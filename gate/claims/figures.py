@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from gate.claims.counts import counts
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import blank, line_of, without_code
+from gate.claims.prose import Lines, blank, rewritten, without_code, without_comments
 from gate.claims.witnesses import Witnesses
 from gate.evidence.statement import CHECKS
 from golden.keys import nearest
 
 FORM = "<!-- gate: NAME -->FIGURE<!-- /gate -->"
 _MARK = re.compile(r"<!--\s*gate:\s*(?P<name>[^\s>]*)\s*-->(?P<text>[^<]*)<!--\s*/gate\s*-->")
-_HALF = re.compile(r"<!--\s*(?:gate:|/gate)[^>]*-->")
+_HALF = re.compile(r"<!--\s*(?:gate:[^>]*|/gate\s*)-->")
 _NAME = re.compile(r"(?P<hardware>[^/\s]+)(?:/torch-(?P<torch>[^/\s]+))?/(?P<check>\w+)\.(?P<field>\w+)")
 _MEANT = re.compile(r"<!--\s*(?P<inner>[^<>]*?)\s*-->")
-_LIKE = re.compile(r"[/\\]?\s*gates?\s*(?:[:=].*)?|(?:end|close)[\s_-]*gate|[/\\]\s*gates?\b.*", re.IGNORECASE | re.DOTALL)
+_LIKE = re.compile(r"[/\\]?\s*gate\s*(?:[:=].*)?|(?:end|close)[\s_-]*gate", re.IGNORECASE | re.DOTALL)
 _FIELD = r"[.:/](?!(?:md|py|rst|txt|html|json|toml)\b)\w+"
 _NAMED = re.compile(rf"(?:\S+\s*[:=]?\s*)?[^/\s:=]+(?:/torch-[^/\s]+)?/(?:{'|'.join(CHECKS)}){_FIELD}", re.IGNORECASE)
 
@@ -43,8 +43,8 @@ class Figure:
 
 def figures(text: str) -> list[Figure]:
     """The figures of a document, those in code left out."""
-    found = _MARK.finditer(without_code(text))
-    return [Figure(mark["name"], mark["text"].strip(), *mark.span("text"), line_of(text, mark.start())) for mark in found]
+    found, lines = _MARK.finditer(without_code(text)), Lines(text)
+    return [Figure(mark["name"], mark["text"].strip(), *mark.span("text"), lines.of(mark.start())) for mark in found]
 
 
 def judged(file: str, text: str, witnesses: Witnesses) -> Iterator[Issue]:
@@ -56,32 +56,32 @@ def judged(file: str, text: str, witnesses: Witnesses) -> Iterator[Issue]:
         elif figure.text.replace(",", "") != str(value):
             told = f"{figure.name} is {value} in the evidence, and {figure.text or 'nothing'} here. Refresh it: gate status --write"
             yield Issue(Weight.CLAIM, file, figure.line, told)
-    rest = _MARK.sub(blank, without_code(text))
+    rest, lines = _MARK.sub(blank, without_code(text)), Lines(text)
     for half in _HALF.finditer(rest):
         told = f"{half[0]} has no other half. Write {FORM}, the figure without markup"
-        yield Issue(Weight.CLAIM, file, line_of(text, half.start()), told)
+        yield Issue(Weight.CLAIM, file, lines.of(half.start()), told)
     for meant in _MEANT.finditer(_HALF.sub(blank, rest)):
         if _LIKE.fullmatch(meant["inner"]) or _NAMED.fullmatch(meant["inner"]):
             told = f"{' '.join(meant[0].split())} looks like a marker, and is none. Write {FORM}"
-            yield Issue(Weight.CLAIM, file, line_of(text, meant.start()), told)
+            yield Issue(Weight.CLAIM, file, lines.of(meant.start()), told)
 
 
 def unmarked(file: str, text: str) -> Iterator[Issue]:
     """Numbers outside markers that look like counts of checks, tests, goldens or mutants: nothing keeps them true."""
-    for place, words in counts(_MEANT.sub(blank, _MARK.sub(_hidden, text))):
+    lines = Lines(text)
+    for place, words in counts(without_comments(_MARK.sub(_hidden, text))):
         told = f'"{words}" looks like a count of checks, which goes stale. Mark it, or leave it out'
-        yield Issue(Weight.WARNING, file, line_of(text, place), told)
+        yield Issue(Weight.WARNING, file, lines.of(place), told)
 
 
 def refreshed(text: str, witnesses: Witnesses) -> str:
     """A document with every figure as the evidence says; those that it says nothing of stay."""
-    for figure in reversed(figures(text)):
+    pieces = []
+    for figure in figures(text):
         value = _value(figure, witnesses)
-        if isinstance(value, int):
-            told = f"{value:,}" if "," in figure.text else str(value)
-            if figure.text.replace(",", "") != str(value):
-                text = text[: figure.start] + told + text[figure.end :]
-    return text
+        if isinstance(value, int) and figure.text.replace(",", "") != str(value):
+            pieces.append((figure.start, figure.end, f"{value:,}" if "," in figure.text else str(value)))
+    return rewritten(text, pieces)
 
 
 def _value(figure: Figure, witnesses: Witnesses) -> int | Issue:

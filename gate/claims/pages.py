@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gate import git
-from gate.claims.coverage import Span, covered
+from gate.claims.coverage import Claim, covered
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import line_of
+from gate.claims.prose import Lines, without_comments
 from gate.errors import BaselineFailed
 
 SURE = 7  # digits: so many are hardly a word or a number; git takes four for a commit, so of fewer it is asked alone
 _COMMIT = re.compile(r"(?<![\w-])(?:[0-9a-f]{7,40}|(?<![/:#])(?<!\d\.)[0-9a-f]{4,6}(?!\.\d))(?![\w-])", re.IGNORECASE)
 _DIGEST = re.compile(r"(?<![\w-])(?:[0-9a-f]{64}|[0-9a-f]{32})(?![\w-])", re.IGNORECASE)
+_OF_COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
+_OF_DIGESTS = re.compile(r"\b(?:digests?|hash(?:es)?|sources?|contents?|goldens?|manifests?|roots?)\b", re.IGNORECASE)
 _FOUND = re.compile(r"(?P<commit>[0-9a-f]{40,64}) commit \d+")
 SHALLOW = "this clone is shallow: git fetch --unshallow"
 
@@ -25,6 +27,9 @@ Named = tuple[int, str]
 def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], digests: Callable[[], frozenset[str]]) -> Iterator[Issue]:
     """What is wrong with the commits and digests that a page says a run covers, each once.
 
+    What nothing here has as its name or digest may be that of something else, such as a dataset, but where the words speak of commits or of
+    digests.
+
     Args:
         file: the page, relative to the project.
         text: what it says.
@@ -32,35 +37,40 @@ def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], d
         is_source: whether a file, relative to the project, may decide what a run gives.
         digests: everything that has a digest: sources, subjects of evidence, roots of goldens.
     """
-    runs = list(covered(text))
-    named = [_named(text, spans, _COMMIT) for spans in runs]
+    page, lines = without_comments(text), Lines(text)
+    claims = list(covered(page))
+    named = [_named(page, claim, _COMMIT) for claim in claims]
     commits = _commits(root, {name for run in named for _, name in run}) if any(named) else {}
-    found = [told for run in named for told in _run(run, commits, root, is_source)]
-    for spans in runs:
-        for place, digest in _named(text, spans, _DIGEST):
+    found = [told for run, claim in zip(named, claims, strict=True) for told in _unknown(run, claim, commits, root)]
+    found += [told for run in named for told in _apart(run, commits, root, is_source)]
+    for claim in claims:
+        for place, digest in _named(page, claim, _DIGEST) if _OF_DIGESTS.search(claim.words) else []:
             if digest.lower() not in digests():
                 found.append((place, Weight.CLAIM, f"says that a run covers {digest}, which nothing here has as its digest"))
-    yield from (Issue(weight, file, line_of(text, place), told) for place, weight, told in dict.fromkeys(found))
+    yield from (Issue(weight, file, lines.of(place), told) for place, weight, told in dict.fromkeys(found))
 
 
-def _named(text: str, spans: Sequence[Span], pattern: re.Pattern[str]) -> list[Named]:
-    """What is named in spans of a text, each name where it stands first."""
+def _named(text: str, claim: Claim, pattern: re.Pattern[str]) -> list[Named]:
+    """What is named in the spans of a claim, each name where it stands first."""
     found: dict[str, int] = {}
-    for start, end in spans:
+    for start, end in claim.spans:
         for name in pattern.finditer(text, start, end):
             if pattern is _DIGEST or not _DIGEST.fullmatch(name[0]):
                 found.setdefault(name[0], name.start())
     return [(place, name) for name, place in found.items()]
 
 
-def _run(
-    run: Sequence[Named], commits: Mapping[str, str], root: Path, is_source: Callable[[str], bool]
-) -> Iterator[tuple[int, Weight, str]]:
-    for place, name in run:
+def _unknown(run: Sequence[Named], claim: Claim, commits: Mapping[str, str], root: Path) -> Iterator[tuple[int, Weight, str]]:
+    for place, name in run if _OF_COMMITS.search(claim.words) else ():
         if name not in commits and len(name) >= SURE and not name.isdecimal() and not name.isalpha():
             told = f"says that a run covers {name}, which is no commit of this repository"
             shallow = _is_shallow(root)
             yield place, Weight.UNJUDGED if shallow else Weight.CLAIM, f"{told}; {SHALLOW}" if shallow else told
+
+
+def _apart(
+    run: Sequence[Named], commits: Mapping[str, str], root: Path, is_source: Callable[[str], bool]
+) -> Iterator[tuple[int, Weight, str]]:
     (_, first), *others = [(place, name) for place, name in run if name in commits] or [(0, "")]
     for place, name in others:
         differing = [path for path in _differing(root, commits[first], commits[name]) if is_source(path)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import blank, line_of, sentences, without_code
+from gate.claims.prose import Lines, blank, sentences, without_code, without_comments
 from gate.claims.tags import FORM, malformed, shielded, tags, without_tags
 
 WORDS = re.compile(r"\b(?:bit-identical|never|always|restores|raises)\b", re.IGNORECASE)
@@ -39,20 +40,23 @@ class Promise:
 def of_source(file: str, source: str) -> Iterator[Promise]:
     """The promises in the docstrings of a module's public names. Raises SyntaxError."""
     for name, begin, text in docstrings(source):
-        yield from _found(file, text, _HEADING.sub(blank, without_code(text)), begin, f"{file}::{name}")
+        yield from _found(file, text, _HEADING.sub(blank, without_code(text, indented=False)), begin, f"{file}::{name}")
 
 
 def of_document(file: str, text: str) -> Iterator[Promise]:
     """The promises in a document that name who holds them; the others promise at their own risk."""
-    yield from (promise for promise in _found(file, text, without_code(text), 1, None) if promise.tests)
+    yield from (promise for promise in _found(file, text, _plain(text), 1, None) if promise.tests)
 
 
-def misspelt(file: str, texts: Iterator[tuple[int, str]]) -> Iterator[Issue]:
-    """What was meant to be a tag in texts that begin on some lines: nobody would hold it."""
-    for begin, text in texts:
-        for place, told in malformed(text):
-            short = told if len(told) <= 100 else f"{told[:97]}..."
-            yield Issue(Weight.CLAIM, file, begin + line_of(text, place) - 1, f"{short} looks like a tag, and is none. Write {FORM}")
+def misspelt_in_source(file: str, source: str) -> Iterator[Issue]:
+    """What was meant to be a tag in the docstrings of a module's public names: nobody would hold it. Raises SyntaxError."""
+    for _, begin, text in docstrings(source):
+        yield from _misspelt(file, text, without_code(text, indented=False), begin)
+
+
+def misspelt_in_document(file: str, text: str) -> Iterator[Issue]:
+    """What was meant to be a tag in a document."""
+    return _misspelt(file, text, _plain(text), 1)
 
 
 def docstrings(source: str) -> Iterator[tuple[str, int, str]]:
@@ -96,13 +100,26 @@ def _defined(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | 
             yield from _defined([*child.body, *handlers, *child.orelse, *getattr(child, "finalbody", [])])
 
 
+def _plain(text: str) -> str:
+    """A document without what nobody reads as its prose."""
+    return without_comments(without_code(text))
+
+
+def _misspelt(file: str, text: str, plain: str, begin: int) -> Iterator[Issue]:
+    lines = Lines(text)
+    for place, told in malformed(text, plain):
+        short = told if len(told) <= 100 else f"{told[:97]}..."
+        yield Issue(Weight.CLAIM, file, begin + lines.of(place) - 1, f"{short} looks like a tag, and is none. Write {FORM}")
+
+
 def _found(file: str, text: str, plain: str, begin: int, function: str | None) -> Iterator[Promise]:
-    known, untagged = tags(text), without_tags(text, plain)
-    for place, sentence in sentences(shielded(text, plain)):
+    known, lines = tags(text, plain), Lines(text)
+    untagged, starts = without_tags(known, plain), [tag.start for tag in known]
+    for place, sentence in sentences(shielded(known, plain)):
         stop = place + len(sentence)
-        named = [tag for tag in known if place <= tag.start < stop]
+        named = known[bisect_left(starts, place) : bisect_left(starts, stop)]
         word = WORDS.search(untagged, place, stop)
         if named or word:
-            line = begin + line_of(text, word.start() if word else named[0].start) - 1
+            line = begin + lines.of(word.start() if word else named[0].start) - 1
             told = " ".join(plain[place:stop].split())
             yield Promise(file, line, told, function, tuple(test for tag in named for test in tag.tests))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
+
+from gate.claims.blocks import Form, code
 
 SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 _DATA = re.compile(r"(?:requirements|constraints)\b.*|CMakeLists\.txt", re.IGNORECASE)
-_FENCE = re.compile(r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)+?(?<!`)\1(?!`)", re.DOTALL)
+_INLINE = re.compile(r"(?P<comment><!--.*?-->)|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?\]])\s+(?=[A-Z`])|\n\s*\n|\n(?=[ \t]*(?:[-*|]|\d+\.)[ \t]|\|)|\n(?=[ \t]+[\w*, ]+:[ \t])|\n(?=#{1,6}[ \t])")
 _HEADING = re.compile(r"^[ ]{0,3}(?:#{1,6}[ \t][^\n]*|\S[^\n]*\n[ ]{0,3}(?:={2,}|-{2,}|[~^\"#*+]{3,})[ \t]*)(?P<end>\n)", re.MULTILINE)
 
@@ -21,14 +23,46 @@ def is_prose(path: str) -> bool:
     return place.suffix.lower() in SUFFIXES and not (data and place.suffix.lower() == ".txt")
 
 
-def without_code(text: str) -> str:
-    """The text with blanks for fenced blocks and for code within lines, so that places stay what they were."""
-    return _CODE.sub(blank, _FENCE.sub(blank, text))
+def without_code(text: str, indented: bool = True) -> str:
+    """The text with blanks for blocks of code and for code within lines, so that places stay what they were.
+
+    Args:
+        text: a document, or a docstring.
+        indented: whether a block that is indented by four is code; in a docstring it is none.
+    """
+    blocks = (span for form, *span in code(text) if indented or form is Form.FENCE)
+    return _INLINE.sub(lambda found: found[0] if found["comment"] else blank(found), blanked(text, blocks))
 
 
-def line_of(text: str, place: int) -> int:
-    """The line, from 1, that a place of a text stands on."""
-    return text.count("\n", 0, place) + 1
+def without_comments(text: str) -> str:
+    """A document with blanks for its comments; what looks like one in code stays."""
+    found = _INLINE.finditer(blanked(text, (span for _, *span in code(text))))
+    return blanked(text, (comment.span() for comment in found if comment["comment"]))
+
+
+def blanked(text: str, spans: Iterable[Sequence[int]]) -> str:
+    """The text with blanks for what stands in each of some spans, on as many lines."""
+    return rewritten(text, ((start, end, re.sub(r"[^\n]", " ", text[start:end])) for start, end in spans))
+
+
+def rewritten(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
+    """The text with others for some of its pieces, each with its begin and end; none reaches into another."""
+    parts, last = [], 0
+    for start, end, new in sorted(pieces):
+        parts += [text[last:start], new]
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+class Lines:
+    """On which line of a text a place is; it looks for the ends of lines once."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(end.end() for end in re.finditer("\n", text))]
+
+    def of(self, place: int) -> int:
+        """The line, from 1."""
+        return bisect_right(self._starts, place)
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:

@@ -162,14 +162,14 @@ def _promises(present: Present, scope: Scope, issues: list[Issue]) -> Iterator[p
         if has_to or _HELD.search(text):
             yield from _of_source(file, text, has_to, issues)
     for file, text in _texts(present, (path for path in present.files if is_prose(path) and "/" not in path)):
-        issues += promises.misspelt(file, iter([(1, text)]))
+        issues += promises.misspelt_in_document(file, text)
         yield from promises.of_document(file, text)
 
 
 def _of_source(file: str, text: str, has_to: bool, issues: list[Issue]) -> Iterator[promises.Promise]:
     try:
         found = list(promises.of_source(file, text))
-        issues += promises.misspelt(file, ((line, inner) for _, line, inner in promises.docstrings(text)))
+        issues += promises.misspelt_in_source(file, text)
     except (SyntaxError, ValueError) as error:  # the latter of a null character
         line = getattr(error, "lineno", None) or 1
         if has_to:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gate.claims.prose import without_code
+from gate.claims.prose import blanked, rewritten
 
 FORM = "[held by tests/test_x.py::test_it]"
 _TAG = re.compile(r"\[held(?:\s|\n[ \t]*>)+by(?=\s)(?P<ids>(?:[^\[\]\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\])+)\]")
@@ -14,6 +14,7 @@ _MEANT = re.compile(r"(?P<open>[\[({<])\s*(?:is\s+)?h[eo]ld[\s_-]*by\b|\bheld\s+
 _REST = re.compile(r"(?:[^\])}>\n]|\n(?![ \t]*\n)|\[[^\[\]\n]*\]){0,300}")
 _ID = re.compile(r"[\s\"'`:]*\S+\.py`?::")
 _LINE = re.compile(r"\s*\n[ \t>]*")
+_LINKS = ("](", "][", "]:")
 
 
 @dataclass(frozen=True)
@@ -30,38 +31,37 @@ class Tag:
     tests: tuple[str, ...]
 
 
-def tags(text: str) -> list[Tag]:
-    """The tags of a text, those in code left out. A tag may go on over the end of a line, and its ids may be in code."""
-    found = (tag for tag in _TAG.finditer(without_code(text)) if not _is_link(text, tag))
+def tags(text: str, plain: str) -> list[Tag]:
+    """The tags of a text, in order. A tag may go on over the end of a line, and its ids may be in code.
+
+    Args:
+        text: all of it.
+        plain: the same with blanks where no tag can stand: for code, and a document's comments.
+    """
+    found = (tag for tag in _TAG.finditer(plain) if not _is_link(text, tag))
     return [Tag(tag.start(), tag.end(), tuple(_ids(text[slice(*tag.span("ids"))]))) for tag in found]
 
 
-def malformed(text: str) -> Iterator[tuple[int, str]]:
+def malformed(text: str, plain: str) -> Iterator[tuple[int, str]]:
     """Place and text of what was meant to be a tag: other letters, brackets or punctuation, or no end. Nobody would check it."""
-    plain = without_code(text)
-    for tag in tags(text):
-        plain = plain[: tag.start] + "x" * (tag.end - tag.start) + plain[tag.end :]
+    plain = rewritten(plain, ((tag.start, tag.end, "x" * (tag.end - tag.start)) for tag in tags(text, plain)))
     for meant in _MEANT.finditer(plain):
         rest = _REST.match(plain, meant.end())
         assert rest, "nothing is a rest too"
         named = _ID.match(text, meant.end()) is not None
-        link = text[rest.end() : rest.end() + 2] == "]("
+        link = text[rest.end() : rest.end() + 2] in _LINKS
         if named or (meant["open"] == "[" and not link):
             yield meant.start(), " ".join(text[meant.start() : rest.end() + 1].split())
 
 
-def shielded(text: str, plain: str) -> str:
-    """`plain` with letters for what stands in tags, so that no sentence ends there; places stay what they were."""
-    for tag in tags(text):
-        plain = plain[: tag.start + 1] + "x" * (tag.end - tag.start - 2) + plain[tag.end - 1 :]
-    return plain
+def shielded(known: Sequence[Tag], plain: str) -> str:
+    """A text with letters for what stands in its tags, so that no sentence ends there; places stay what they were."""
+    return rewritten(plain, ((tag.start, tag.end, f"[{'x' * (tag.end - tag.start - 2)}]") for tag in known))
 
 
-def without_tags(text: str, plain: str) -> str:
-    """`plain` with blanks for tags."""
-    for tag in tags(text):
-        plain = plain[: tag.start] + re.sub(r"[^\n]", " ", plain[tag.start : tag.end]) + plain[tag.end :]
-    return plain
+def without_tags(known: Sequence[Tag], plain: str) -> str:
+    """A text with blanks for its tags."""
+    return blanked(plain, ((tag.start, tag.end) for tag in known))
 
 
 def _ids(text: str) -> Iterator[str]:
@@ -75,4 +75,4 @@ def _ids(text: str) -> Iterator[str]:
 
 
 def _is_link(text: str, tag: re.Match[str]) -> bool:
-    return text[tag.end() : tag.end() + 1] == "(" and "::" not in text[tag.start() : tag.end()]
+    return text[tag.end() - 1 : tag.end() + 1] in _LINKS and "::" not in text[tag.start() : tag.end()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 from gate.claims.figures import figures, judged, refreshed, unmarked
 from gate.claims.issue import Weight
+from gate.claims.promises import of_document
 from gate.claims.witnesses import Witnesses
 from gate.evidence import Finding, Reading
 from gate.evidence.archive import load
 from gate.evidence.status import View
+from tests.gate.claims.code_samples import READ, UNREAD
 from tests.gate.evidence.records import TORCH, Toy
 
 MARKED = "# Toy\n\n<!-- gate: cpu/tests.passed -->{}<!-- /gate --> tests pass.\n"
@@ -81,7 +84,7 @@ def test_half_a_marker_is_told(text: str, witnesses: Witnesses) -> None:
         "<!-- gate cpu/tests.passed -->77",
         "<!-- gate = cpu/tests.passed -->77", "<!-- gat: cpu/tests.passed -->77<!-- /gat -->", "<!-- cpu/tests.passed -->77",
         "<!-- gates: cpu/tests.passed -->77", "<!-- gate :cpu/tests.passed -->77", "77<!-- end gate -->",
-        "77<!-- \\gate -->", "77<!-- / gate -->",
+        "77<!-- \\gate -->", "77<!-- / gate -->", "<!-- /gate cpu/tests.passed -->", "<!-- gates: cpu/tests.passed -->77<!-- /gates -->",
     ],
 )  # fmt: skip
 def test_what_was_meant_to_be_a_marker_is_told(text: str, witnesses: Witnesses) -> None:
@@ -91,7 +94,19 @@ def test_what_was_meant_to_be_a_marker_is_told(text: str, witnesses: Witnesses) 
     assert all("Write <!-- gate: NAME -->" in message for _, _, message in found)
 
 
-@pytest.mark.parametrize("text", ["<!-- a comment -->", "<!-- gate keeping is hard -->", "<!-- see docs/tests.md -->", "<!-- 12 -->"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- a comment -->",
+        "<!-- gate keeping is hard -->",
+        "<!-- see docs/tests.md -->",
+        "<!-- 12 -->",
+        "<!-- /gates open -->",
+        "<!-- gates -->",
+        "<!-- gates: open -->",
+        "<!-- /gate-keeper -->",
+    ],
+)
 def test_other_comments_are_no_markers(text: str, witnesses: Witnesses) -> None:
     assert told(text, witnesses) == []
 
@@ -138,6 +153,21 @@ def test_figures_are_refreshed_where_they_stand(witnesses: Witnesses) -> None:
         ("| tests | 169 |", "tests | 169"),
         ("| passed | **169** |", "passed | 169"),
         ("89 of 106 test files", "89 of 106 test files"),
+        ("_12_ goldens", "12 goldens"),
+        ("12 _goldens_", "12 goldens"),
+        ("<code>12</code> goldens", "12 goldens"),
+        ("[12](page.md) goldens", "12 goldens"),
+        ("169 tests that hold", "169 tests"),
+        ("169 tests for the kernel", "169 tests"),
+        ("in 169 tests", "169 tests"),
+        ("In this step 12 tests fail", "12 tests"),
+        ("run 12 tests", "12 tests"),
+        ("At step 500, 12 tests fail", "12 tests"),
+        ("In 2026, 12 tests fail", "12 tests"),
+        ("12&nbsp;tests", "12 tests"),
+        ("169 failed on Windows", "169 failed"),
+        ("skipped: 2", "skipped: 2"),
+        ("Tests: 169 in all", "Tests: 169"),
     ],
 )
 def test_a_number_that_looks_like_a_count_is_warned_of(text: str, quoted: str) -> None:
@@ -161,11 +191,40 @@ def test_a_column_of_counts_is_warned_of_once() -> None:
         "12 " + MARKED.format(9).strip(), "20 minutes for the tests", "71 by tests", "tests: 2 workers", "tests: 128 s",
         "checks: 2026-11-30",
         "tests: 3.5", "goldens: 2.13.0", "mutants: 1.1 a second", "| tests | 128 s |", "| tests of a file | 128 |", "3 failed attempts",
+        "At step 500 tests whether it moves.", "At step **500** tests", "Steps 3 and 4 tests", "On March 3, 2026 tests moved.",
+        "In 2026 tests moved to a folder.",
+        "since\n2025 tests pass",
+        "On 3 March 2026 tests moved.", "In May 2026 tests moved.", "3 failed to decode", "3 passed to the next", "skipped: 2 epochs",
+        "failed: 7 images",
+        "Section 4 tests the limits.", "4 tests the goldens", "rule 4 checks whether", "Fig. 3 tests", "#12 tests", "Python 3 tests",
+        "test 3 failed",
+        "Step 500 failed", "file_12_ tests", "_a_12_ tests",
         "| tests | what |\n| --- | --- |\n| all | 3 |", "<!-- gate: cpu/tests.passed -->9<!-- /gate --> of all tests",
     ],
 )  # fmt: skip
 def test_other_numbers_are_not(text: str) -> None:
     assert list(unmarked("docs/page.md", text)) == []
+
+
+@pytest.mark.parametrize(("page", "read"), [*((page, 0) for page in UNREAD), *((page, 1) for page in READ)])
+def test_code_and_comments_count_nothing(page: str, read: int) -> None:
+    """What merely is indented does."""
+    assert len(list(unmarked("docs/page.md", page.format("12 tests.")))) == read
+
+
+def test_long_documents_are_read_in_time_that_grows_with_them(witnesses: Witnesses) -> None:
+    """Ten times the lines take ten times as long, not a hundred times."""
+
+    def seconds(lines: int) -> float:
+        text = "The suite has 12 tests, and never fails [held by tests/x.py::a].\n\n" * lines
+        figures = "<!-- gate: cpu/tests.passed -->7<!-- /gate -->\n" * lines
+        begin = time.process_time()
+        found = [*unmarked("a.txt", text), *of_document("a.txt", text), *judged("a.txt", figures, witnesses)]
+        assert len(found) == 3 * lines
+        refreshed(figures, witnesses)
+        return time.process_time() - begin
+
+    assert seconds(4000) < 30 * seconds(400)
 
 
 def test_a_figure_of_mutants_is_that_of_most(tmp_path: Path) -> None:

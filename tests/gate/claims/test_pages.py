@@ -40,11 +40,18 @@ def test_a_page_that_covers_two_commits_has_to_be_of_equal_sources(toy: Toy) -> 
 @pytest.mark.parametrize(
     ("sentence", "told"),
     [
-        ("The run covered abcdef0.", "which is no commit"),
-        (f"It covers {'0' * 63}1.", "nothing here has as its digest"),
+        ("The run covered commit abcdef0.", "which is no commit"),
+        ("The run covers revision abcdef0.", "which is no commit"),
+        ("The run covers:\n\n- commit abcdef0\n", "which is no commit"),
+        ("| run | covered commits |\n| - | - |\n| 1 | abcdef0 |\n", "which is no commit"),
+        (f"The run covers the sources {'0' * 63}1.", "nothing here has as its digest"),
         ("Not a word of abcdef0.", None),
-        (f"It covers {'0' * 63}A.", "nothing here has as its digest"),
-        ("It covers 1000000 steps.", None),
+        (f"The run covers digest {'0' * 63}A.", "nothing here has as its digest"),
+        ("The run covers abcdef0.", None),
+        ("The run of wandb 4f5e6d7 covers 3 epochs.", None),
+        ("| run | covered |\n| - | - |\n| 1 | 4f5e6d7 |\n", None),
+        (f"The run covers the data {'0' * 63}A.", None),
+        ("The run covers a commit in 1000000 steps.", None),
     ],
 )
 def test_a_page_names_what_is_there(toy: Toy, sentence: str, told: str | None) -> None:
@@ -57,7 +64,10 @@ def test_a_page_names_what_is_there(toy: Toy, sentence: str, told: str | None) -
 def test_a_page_may_name_the_digest_of_a_source(toy: Toy) -> None:
     digest = View.of(toy.config).here.present.digest("src/update.py")
     assert digest
-    write(toy.folder, {"docs/work/wp.md": f"It covers {digest}.\n", "docs/work/wp_2.md": f"It covers {digest.upper()}.\n"})
+    write(
+        toy.folder,
+        {"docs/work/wp.md": f"The run covers digest {digest}.\n", "docs/work/wp_2.md": f"The run covers digest {digest.upper()}.\n"},
+    )
     assert texts(toy) == []
 
 
@@ -82,17 +92,34 @@ TOGETHER = [
     ("WP 2\n====\nThe run covers A\nand B.", 4),
     ("The run covers these commits:\n\n- A\n- B\n", 4),
     ("The run covers these commits:\n* A\n\n  as it was\n* B\n", 5),
-    ("Covered are\n**the following**:\n\n1. A\n2. the sources of `B`\n", 5),
+    ("Covered by the run are\n**the following**:\n\n1. A\n2. the sources of `B`\n", 5),
     ("These commits are covered by one run.\n\n- A\n- B\n", 4),
-    ("## Covered\n\n- A\n- B\n", 4),
+    ("## Covered by the run\n\n- A\n- B\n", 4),
     ("- Measured\n- The run covers:\n  - A\n  - B\n", 4),
     ("The run covers:\n\n```\nA\nB\n```\n", 5),
     ("The run covers:\n\nA, B\n", 3),
-    ("It covers A and:\n\n- B\n", 3),
+    ("The run took 3 s. It covers A and:\n\n- B\n", 3),
     ("| run | covered |\n| --- | --- |\n| 1 | A, B |\n", 3),
     ("| run | Covers commits |\n| --- | --- |\n| 1 | A |\n| 2 | A<br>B |\n", 4),
     ("run | covered\n--- | ---\n1 | A, B\n", 3),
-    ("| commits | covered |\n| --- | --- |\n| A, B | yes |\n", 3),
+    ("| commits | covered by the run |\n| --- | --- |\n| A, B | yes |\n", 3),
+    ("## GPU run\n\n| commits | covered |\n| --- | --- |\n| A, B | yes |\n", 5),
+    ("What is covered:\n\n| run | commits |\n| --- | --- |\n| 1 | A |\n| 2 | A, B |\n", 6),
+    ("A and B are covered by one run.", 1),
+    ("The evidence covers A\nand B.", 2),
+    ("One gate run covers both A and\nB, not C.", 2),
+    ("The record covers not only A but also\nB.", 2),
+    ("Both runs cover A\nand B.", 2),
+    ("The run of 3 May covered A\nand B.", 2),
+    ("The run covers A\nand B without a rerun.", 2),
+    ("The run covers A\nand B: their sources do not differ.", 2),
+    ("The run covers A;\nB.", 2),
+    ("All runs cover these:\n\n- A\n- B\n", 4),
+    ("The session covers A and also covers\nB.", 2),
+    ("The first run covers A\nand B; a second covers C.", 2),
+    ("A is covered by the first run, A and\nB are covered by the second.", 2),
+    ("A run covers:\n\n    A\n    B\n", 4),
+    ("The session covered:\n\n- A\n- B (on a GPU)\n", 4),
     ("The run covers:\n\n| commit | what |\n| --- | --- |\n| A | first |\n| B | second |\n", 6),
 ]
 
@@ -116,6 +143,24 @@ def test_what_one_run_covers_has_equal_sources(text: str, line: int, upper: bool
         "The runs cover:\n\n- 1: A\n- 2: B\n", "Each run covers a commit:\n\n- A\n- B\n", "| one | two |\n| --- | --- |\n| A | B |\n",
         "What is covered:\n\n| run | commit |\n| --- | --- |\n| 1 | A |\n| 2 | B |\n", "These differ:\n\n- A\n- B\n",
         "The run covers A.\n\n## Not yet\n\n- B\n",
+        "## Coverage\n\n- A\n- B\n", "## What this page covers\n\n- A\n- B\n",
+        "This work package covers the following commits:\n\n- A\n- B\n",
+        "| dataset | covered |\n| --- | --- |\n| A | B |\n| A, B | yes |\n", "Tests cover both A and B.", "It covers A and B.",
+        "This page covers the runs at A and B.", "Tests that run on a GPU cover A and B.", "A and B are covered by tests.",
+        "Covered: A and B.",
+        "The run covers A, not B.", "The run covers A but not B.", "The run does not cover A or B.", "A is covered by the run, B is not.",
+        "No run covers A and B.", "The run covers A (not B).", "The run covers:\n\n- A\n- not B\n",
+        "The run covers:\n\n- A\n- B (not yet)\n",
+        "| run | covered |\n| --- | --- |\n| 1 | A, not B |\n", "| commits | covered by the run |\n| --- | --- |\n| A, B | no |\n",
+        "The run does not cover:\n\n- A\n- B\n", "A run has to cover A and B.", "The next run will cover A and B.",
+        "Does the run cover A and B?",
+        "If a run covers A and B, they are the same.",
+        "The first run covers A; a second covers B.", "The first run covers A, and the second covers B.",
+        "One run covers A, another covers B.",
+        "The first run covers A and the second B.", "A is covered by the first run and B is covered by the second.",
+        "The run covers A; B came later.", "The run covers A; B does not differ.", "Run 1 covers A; run 2: B.",
+        "The runs cover A and B, respectively.", "A and B are each covered by a run.", "The run covers A; the tests cover A and B.",
+        "<!-- The run covers A and B. -->", "```\nThe run covers A and B.\n```\n", "Text\n\n    The run covers A and B.\n",
     ],
 )  # fmt: skip
 def test_commits_of_several_runs_are_not_held_against_each_other(text: str, commits: tuple[Path, str, str, str]) -> None:
@@ -128,15 +173,15 @@ def test_words_numbers_and_branches_are_no_commits(commits: tuple[Path, str, str
     folder, first, other, _ = commits
     git(folder, "tag", "-f", "beef", other)
     git(folder, "tag", "-f", "1000", other)
-    assert lines(folder, f"It covers {first}, 1000 steps of a facade, beef, bf16, a defaced 2026 and 12345678 more.") == []
-    assert lines(folder, f"It covers {first} and {first[:5]}0.") == []
-    assert lines(folder, f"It covers {first}, and since\n0123abcd.") == [2]
+    assert lines(folder, f"The run covers {first}, 1000 steps of a facade, beef, bf16, a defaced 2026 and 12345678 more.") == []
+    assert lines(folder, f"The run covers {first} and {first[:5]}0.") == []
+    assert lines(folder, f"The run covers commits {first}, and since\n0123abcd.") == [2]
 
 
 def test_a_commit_that_a_shallow_clone_lacks_is_not_judged(commits: tuple[Path, str, str, str], tmp_path: Path) -> None:
     folder, first, *_ = commits
     git(tmp_path, "clone", "-q", "--depth", "1", folder.as_uri(), "clone")
-    (issue,) = judged("p.md", f"It covers {first}.", tmp_path / "clone", lambda path: True, frozenset)
+    (issue,) = judged("p.md", f"The run covers commit {first}.", tmp_path / "clone", lambda path: True, frozenset)
     assert (issue.weight.value, "git fetch --unshallow" in issue.message) == ("not-judged", True)
 
 

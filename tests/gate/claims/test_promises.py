@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from gate.claims.holding import judged
-from gate.claims.promises import Promise, docstrings, misspelt, of_document, of_source
+from gate.claims.promises import Promise, docstrings, misspelt_in_document, misspelt_in_source, of_document, of_source
 from gate.collected import Collected
 from gate.evidence.required import Need
+from tests.gate.claims.code_samples import READ, UNREAD
 
 SOURCE = '''"""Updates of weights. Nothing here is bit-identical with anything.
 
@@ -84,7 +85,7 @@ def test_a_tag_goes_on_over_a_line_and_in_code(tag: str) -> None:
     assert (promise.tests, promise.line) == (("tests/x.py::test_it",), 1)
     (quoted,) = of_document("README.md", f"> It never fails {tag}.\n".replace("\n", "\n> ").removesuffix("> "))
     assert quoted.tests == ("tests/x.py::test_it",)
-    assert list(misspelt("README.md", iter([(1, tag)]))) == []
+    assert list(misspelt_in_document("README.md", tag)) == []
 
 
 def test_parameters_may_hold_commas_and_blanks() -> None:
@@ -104,8 +105,10 @@ def test_parameters_may_hold_commas_and_blanks() -> None:
 )  # fmt: skip
 def test_what_was_meant_to_be_a_tag_is_named(text: str) -> None:
     """Or taken for one whose test does not exist."""
-    found = list(misspelt("README.md", iter([(1, f"# Toy\n\nIt never fails {text}\n")])))
-    found += [issue for promise in of_document("README.md", f"\n\nIt never fails {text}\n") for issue in judged(promise, TESTS.answer, Evidence())]  # type: ignore[arg-type]
+    found = list(misspelt_in_document("README.md", f"# Toy\n\nIt never fails {text}\n"))
+    nothing: Any = Evidence()
+    for promise in of_document("README.md", f"\n\nIt never fails {text}\n"):
+        found += judged(promise, TESTS.answer, nothing)
     assert [(issue.weight.value, issue.line) for issue in found] == [("claim", 3)]
     assert "[held by tests/test_x.py::test_it]" in found[0].message
 
@@ -114,8 +117,34 @@ def test_what_was_meant_to_be_a_tag_is_named(text: str) -> None:
     "text", ["`[Held by tests/x.py::a]`", "(held by Fort Knox)", "[held by the crown](https://example.org)", "upheld by all"]
 )
 def test_other_prose_is_no_tag(text: str) -> None:
-    assert list(misspelt("README.md", iter([(1, text)]))) == []
+    assert list(misspelt_in_document("README.md", text)) == []
     assert list(of_document("README.md", text)) == []
+
+
+HELD = "It never fails [held by tests/x.py::a]."
+
+
+@pytest.mark.parametrize("tag", [HELD, HELD.replace("held", "Held")])
+@pytest.mark.parametrize(("page", "read"), [*((page, 0) for page in UNREAD), *((page, 1) for page in READ)])
+def test_code_and_comments_hold_no_tags(page: str, read: int, tag: str) -> None:
+    """Nor ones that are misspelt; what merely is indented, in a list or a paragraph, does."""
+    text = page.format(tag)
+    assert len([*of_document("README.md", text), *misspelt_in_document("README.md", text)]) == read
+
+
+@pytest.mark.parametrize("link", ["[held by x][1]", "[held by x][]", "[held by x](x.html)", "[held by x]: x.html"])
+def test_links_are_no_tags(link: str) -> None:
+    """But for one that names a test, which is both."""
+    assert [*of_document("README.md", f"It never fails. See {link}"), *misspelt_in_document("README.md", link)] == []
+    (promise,) = of_document("README.md", f"It never fails {link.replace('x]', 'tests/x.py::a]')}")
+    assert promise.tests == ("tests/x.py::a",)
+
+
+def test_a_docstring_s_indented_paragraphs_are_prose() -> None:
+    """They are indented as far as the code is, and its sections further."""
+    source = f'def f():\n    """Adds.\n\n    {HELD}\n\n    Args:\n        x: one.\n\n        {HELD}\n    """\n'
+    assert [promise.line for promise in of_source("toy.py", source)] == [4, 9]
+    assert [issue.line for issue in misspelt_in_source("toy.py", source.replace("held", "Held"))] == [4, 9]
 
 
 def test_docstrings_below_conditions_are_public_too() -> None:

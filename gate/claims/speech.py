@@ -1,0 +1,122 @@
+"""Whether a sentence says that a run covers something, of how many runs it speaks, and which of its pieces it says that of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+COVERS = re.compile(r"\bcover(?:s|ed|ing)?\b", re.IGNORECASE)
+_RUN = re.compile(r"\b(?:re-?)?runs?\b|\b(?:records?|evidence|sessions?|measurements?|benchmarks?|executions?)\b", re.IGNORECASE)
+_RUNNING = re.compile(  # the verb
+    r"\b(?:to|we|you|i|they|who|which|be|been|being|was|were|is|are|not|then|tests|checks|goldens|(?:tests|checks|goldens|ones)\s+that)\s+run\b",
+    re.IGNORECASE,
+)
+_OTHERS = r"(?:tests?|checks?|goldens?|suites?|mutants?|scenarios?|pages?|packages?|sections?|chapters?|documents?|lists?|tables?|issues?)"
+_BY_OTHERS = re.compile(
+    rf"\b{_OTHERS}\s+(?:\d+\s+)?(?:\w+ly\s+|also\s+|both\s+|that\s+|which\s+)?cover|\bcovered\s+(?:by|in)\s+(?:\w+\s+){{0,2}}{_OTHERS}\b",
+    re.IGNORECASE,
+)
+_UNSAID = re.compile(
+    r"\b(?:if|whether|unless|until)\b[^,;]*\bcover|\b(?:to|will|would|shall|should|must|(?-i:may)|might|can|could)\s+(?:\w+\s+){0,2}cover|\?\W*\Z",
+    re.IGNORECASE,
+)
+_NOT = re.compile(
+    r"\bnot\b(?!\s+(?:only|just|merely)\b)|\bno\b(?!\.?\s*\d)|\b(?:never|nor|neither|without|except(?:ing)?|excluding|cannot|unlike|instead)\b"
+    r"|\brather\s+than\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_NO = re.compile(r"\W*(?:no|none|not\s+(?:yet|run|covered|measured)(?:\s+\w+)?)\W*", re.IGNORECASE)
+_CUT = re.compile(
+    r"[,:;|()]|\b(?=(?:without|except(?:ing)?|excluding|unlike|instead|rather)\b)|\b(?:and|but|while|whereas)\b"
+    r"|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+|]|\d+[.)]))",
+    re.IGNORECASE,
+)
+_STRONG = re.compile(r";|,\s*(?:and|but|while|whereas)\b|\b(?:but|while|whereas)\b", re.IGNORECASE)
+_APART = re.compile(r";(?!\W*(?:(?:and|also|commits?|[0-9a-f]{4,64})(?:\W+|\Z))*\Z)", re.IGNORECASE)  # what is not said of the run
+_WEAK = re.compile(r",|\band\b", re.IGNORECASE)
+_SAME = re.compile(r"\W*(?:(?:and|it|also|then|too|still|thus|even|which|that|and|has|had)\W+)*", re.IGNORECASE)
+_ANOTHER = re.compile(
+    r"(?:\A\W*(?:(?:and|but|while|whereas)\s+)?|\bcovered\s+by\s+)(?:(?:the|an?)\s+)?(?:another|second|third|other|next|later|latter|last|one)\b",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(
+    r"(?<!\bboth\s)(?<!\ball\s)(?<!\ball\sthe\s)\b(?:runs|records|sessions|benchmarks|executions)\b"
+    r"|\b(?:each|every|per)\s+(?:\w+\s+)?(?:run|record|session|benchmark)\b|\beach\s+cover|\brespectively\b|\brun\s+of\s+its\s+own\b"
+    r"|\b(?:first|one|former)\b.*\b(?:second|another|other|latter|third)\b(?!\s+(?:commit|revision))",
+    re.IGNORECASE | re.DOTALL,
+)
+_IT = re.compile(r"\W*(?:it|this|that|they|these)\b", re.IGNORECASE)
+_ON_A_RUN = re.compile(rf"\W*(?:[\w-]+\s+){{0,3}}(?:{_RUN.pattern})", re.IGNORECASE)
+
+
+def speaks_of_a_run(text: str) -> bool:
+    """Whether words name a run, or what else is evidence."""
+    return _RUN.search(_RUNNING.sub("", text)) is not None
+
+
+def speaks_of_several(text: str) -> bool:
+    """Whether words speak of more runs than one, each of which may have covered something else."""
+    return _SEVERAL.search(text) is not None
+
+
+def says(text: str, before: str = "") -> bool:
+    """Whether a sentence says that a run covers something.
+
+    Args:
+        text: the sentence, or a part of one.
+        before: what stands before it, which tells what "it" is.
+    """
+    verb = COVERS.search(text)
+    if verb is None or _BY_OTHERS.search(text) or _UNSAID.search(text) or any(COVERS.search(piece) for _, _, piece in _denied(text)):
+        return False
+    subject = text[: verb.start()]
+    passive = verb[0].lower() == "covered" and speaks_of_a_run(text[verb.end() :])
+    return passive or speaks_of_a_run(subject) or (_IT.match(subject) is not None and _ON_A_RUN.match(before) is not None)
+
+
+def clauses(sentence: str, before: str = "") -> Iterator[tuple[int, int]]:
+    """Begin and end of each part of a sentence that says of one run, or of several together, what it covers."""
+    said, last = False, before
+    for begin, end in _parts(sentence):
+        part = sentence[begin:end]
+        another = said and _ANOTHER.search(part) is not None and not _BY_OTHERS.search(part) and not _UNSAID.search(part)
+        said = says(part, last) or another
+        last = part
+        if said:
+            verb = COVERS.search(part)
+            other = _APART.search(part, verb.end() if verb else 0)
+            yield begin, begin + other.start() if other else end
+
+
+def affirmed(text: str) -> Iterator[tuple[int, int]]:
+    """Begin and end of each piece of a text that denies nothing: in "A, not B" the first, in "A (not yet)" none."""
+    if any(_NO.fullmatch(piece) for _, _, piece in _pieces(text)):
+        return iter(())
+    return ((begin, end) for begin, end, piece in _pieces(text) if not _NOT.search(piece))
+
+
+def _denied(text: str) -> Iterator[tuple[int, int, str]]:
+    return (found for found in _pieces(text) if _NOT.search(found[2]))
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
+    begin = 0
+    for stop, after in [*(cut.span() for cut in _CUT.finditer(text)), (len(text), len(text))]:
+        yield begin, stop, text[begin:stop]
+        begin = after
+
+
+def _parts(sentence: str) -> Iterator[tuple[int, int]]:
+    """A sentence cut before the subject of every verb that covers but the first."""
+    begin = 0
+    verbs = list(COVERS.finditer(sentence))
+    for verb, other in pairwise(verbs):
+        between = sentence[verb.end() : other.start()]
+        passive = verb[0].lower() == "covered" and re.match(r"\s+by\b", between) is not None
+        weak = list(_WEAK.finditer(between))
+        cut = _STRONG.search(between) or (weak[0 if passive else -1] if weak else None)
+        if cut and not _SAME.fullmatch(between[cut.end() :]):
+            yield begin, verb.end() + cut.start()
+            begin = verb.end() + cut.start()
+    yield begin, len(sentence)
