@@ -115,12 +115,14 @@ def _table(page: str, block: Block, lead: Lead) -> Iterator[Claim]:
 
 def _nested(page: str, block: Block) -> Iterator[Claim]:
     """Items that announce those which are indented below them."""
-    for item in block.items():
+    waiting = block.items()
+    while waiting:
+        item = waiting.pop()
         first, *rest = item.lines
         if rest and _goes_on(first.text) and says(first.text):
             yield from _claims(page, [(item.start, item.end)], first.text)
         elif any(indent(line) is not None for line in rest):
-            yield from _nested(page, Block(Form.LIST, tuple(rest)))
+            waiting += Block(Form.LIST, tuple(rest)).items()
 
 
 def _claims(page: str, spans: list[Span], words: str) -> Iterator[Claim]:

@@ -217,6 +217,7 @@ def test_long_documents_are_read_in_time_that_grows_with_them(witnesses: Witness
 
     def seconds(lines: int) -> float:
         text = "The suite has 12 tests, and never fails [held by tests/x.py::a].\n\n" * lines
+        text += "<!-- open\n" * lines
         figures = "<!-- gate: cpu/tests.passed -->7<!-- /gate -->\n" * lines
         begin = time.process_time()
         found = [*unmarked("a.txt", text), *of_document("a.txt", text), *judged("a.txt", figures, witnesses)]
