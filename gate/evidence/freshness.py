@@ -9,7 +9,7 @@ from typing import Any
 from gate.evidence.present import Present
 from gate.evidence.statement import Kind, Record, Subject
 from gate.machine import Machine
-from gate.pytest_settings import TABLES, file_of
+from gate.pytest_settings import FILES, TABLES, file_of
 from gate.version import agrees
 from golden.canonical import Json
 from golden.keys import shown
@@ -61,11 +61,11 @@ class Here:
             if subject.kind in (Kind.NAMES, Kind.CHANGED):
                 yield from _names(subject, now)
             else:
-                yield _told(subject, now, self.present.config.file.name)
+                yield _told(subject, now, self.present)
 
 
-def _told(subject: Subject, now: Subject | None, file: str) -> Change:
-    name, kind = subject.name, subject.kind
+def _told(subject: Subject, now: Subject | None, present: Present) -> Change:
+    name, kind, file = subject.name, subject.kind, present.config.file.name
     if kind is Kind.FILE:
         return Change(subject, f"{name} {'is gone' if now is None else 'has other content'}", (name,), gone=now is None)
     if kind is Kind.PACKAGE:
@@ -75,6 +75,9 @@ def _told(subject: Subject, now: Subject | None, file: str) -> Change:
     value = now.value if now else None
     became = "is gone" if value is None else "is new" if subject.value is None else "has other content"
     if name in TABLES:
+        instead = present.pytest.file
+        if value is None and instead in FILES[: FILES.index(file_of(name))]:
+            return Change(subject, f"pytest reads {instead} instead of {file_of(name)}", (instead,))
         return Change(subject, f"what pytest reads of {file_of(name)} {became}", (file_of(name),))
     return Change(subject, f"[{name}] in {file} {became}", (file,))
 
