@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -62,9 +62,16 @@ def leave(config: Config, before: Snapshot, finding: Finding, reading: Reading) 
     assert finding.check in CHECKS, "records of other checks are not read"
     assert finding.result in RESULTS, "a check passed, failed or cannot say"
     present = Present(config)
-    before.check(present, reading.paths(present))
+    before.check(present, {*reading.paths(present), *_moved(before, present, reading.patterns)})
     subjects = tuple(reading.subjects(present, finding.since))
     return archive.write(config, record(finding, subjects))
+
+
+def _moved(before: Snapshot, present: Present, patterns: Iterable[str]) -> set[str]:
+    """Files that patterns have, and that have come or gone since: nobody knows whether the check has seen them."""
+    come_or_gone = before.files.keys() ^ set(present.files)
+    now = {path for pattern in patterns for path in present.matching(pattern)}
+    return {path for path in come_or_gone if path in now or any(present.fits(path, pattern) for pattern in patterns)}
 
 
 def record(finding: Finding, subjects: tuple[Subject, ...]) -> Record:

@@ -253,6 +253,19 @@ def test_nothing_is_put_on_record_of_sources_that_moved(toy: Toy) -> None:
     assert leave(toy.config, before, finding, reading).is_file()
 
 
+@pytest.mark.parametrize(("file", "content"), [("data/new.csv", "2\n"), ("data/a.csv", None)])
+def test_what_comes_to_or_goes_from_a_pattern_while_a_check_runs_gets_no_record(toy: Toy, file: str, content: str | None) -> None:
+    """Nobody knows whether the check has seen it; of another folder it does not matter."""
+    write(toy.folder, {"data/a.csv": "1\n", "other/a.csv": "1\n"})
+    finding, reading = Finding("bench", "cpu", "2.13.0", "passed", {}), Reading(("src/replay.py",), patterns=("/data/*",))
+    before = Snapshot.take(toy.config)
+    write(toy.folder, {file.replace("data", "other"): content})
+    assert leave(toy.config, before, finding, reading).is_file()
+    write(toy.folder, {file: content})
+    with pytest.raises(StaleEvidence, match=file):
+        leave(toy.config, before, finding, reading)
+
+
 def test_a_large_file_is_told_by_when_it_was_written(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read before a check; its record has its digest all the same."""
     monkeypatch.setattr(snapshot, "LARGE", 10)
