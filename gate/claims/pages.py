@@ -18,6 +18,9 @@ _COMMIT = re.compile(r"(?<![\w-])(?:[0-9a-f]{7,40}|(?<![/:#])(?<!\d\.)[0-9a-f]{4
 _DIGEST = re.compile(r"(?<![\w-])(?:[0-9a-f]{64}|[0-9a-f]{32})(?![\w-])", re.IGNORECASE)
 _OF_COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
 _OF_DIGESTS = re.compile(r"\b(?:digests?|hash(?:es)?|sources?|contents?|goldens?|manifests?|roots?)\b", re.IGNORECASE)
+_BARE = re.compile(  # what stands before a name that has no noun of its own: it is the commit's
+    r"(?:\A|[.,:;|!?]|\n[ \t]*(?:[-*+]|\d+[.)])|\b(?:cover(?:s|ed|ing)?|and|or|both|only|also|at))[\s`*_\[(]*\Z", re.IGNORECASE
+)
 _FOUND = re.compile(r"(?P<commit>[0-9a-f]{40,64}) commit \d+")
 SHALLOW = "this clone is shallow: git fetch --unshallow"
 
@@ -28,7 +31,7 @@ def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], d
     """What is wrong with the commits and digests that a page says a run covers, each once.
 
     What nothing here has as its name or digest may be that of something else, such as a dataset, but where the words speak of commits or of
-    digests.
+    digests, or where what is said to be covered is the name alone.
 
     Args:
         file: the page, relative to the project.
@@ -41,7 +44,7 @@ def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], d
     claims = list(covered(page))
     named = [_named(page, claim, _COMMIT) for claim in claims]
     commits = _commits(root, {name for run in named for _, name in run}) if any(named) else {}
-    found = [told for run, claim in zip(named, claims, strict=True) for told in _unknown(run, claim, commits, root)]
+    found = [told for run, claim in zip(named, claims, strict=True) for told in _unknown(page, run, claim, commits, root)]
     found += [told for run in named for told in _apart(run, commits, root, is_source)]
     for claim in claims:
         for place, digest in _named(page, claim, _DIGEST) if _OF_DIGESTS.search(claim.words) else []:
@@ -60,9 +63,12 @@ def _named(text: str, claim: Claim, pattern: re.Pattern[str]) -> list[Named]:
     return [(place, name) for name, place in found.items()]
 
 
-def _unknown(run: Sequence[Named], claim: Claim, commits: Mapping[str, str], root: Path) -> Iterator[tuple[int, Weight, str]]:
-    for place, name in run if _OF_COMMITS.search(claim.words) else ():
-        if name not in commits and len(name) >= SURE and not name.isdecimal() and not name.isalpha():
+def _unknown(page: str, run: Sequence[Named], claim: Claim, commits: Mapping[str, str], root: Path) -> Iterator[tuple[int, Weight, str]]:
+    said = _OF_COMMITS.search(claim.words) is not None
+    for place, name in run:
+        if name in commits or len(name) < SURE or name.isdecimal() or name.isalpha():
+            continue
+        if said or _BARE.search(page, max(0, place - 80), place):
             told = f"says that a run covers {name}, which is no commit of this repository"
             shallow = _is_shallow(root)
             yield place, Weight.UNJUDGED if shallow else Weight.CLAIM, f"{told}; {SHALLOW}" if shallow else told
