@@ -18,8 +18,6 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from _pytest import main
-from _pytest.config import get_config
 
 VARIABLE = "PYTEST_ADDOPTS"
 # Options that leave tests out, run nothing of them, or have others collected than the configuration says.
@@ -50,7 +48,7 @@ class Selection:
             return
         try:
             found, usual = (vars(config._parser.parse_known_args(words)) for words in (shlex.split(self._given), []))
-            own = vars(get_config()._parser.parse_known_args([]))
+            own = _own(config)
         except (AttributeError, TypeError, ValueError):  # another pytest: who cannot tell does not vouch for it
             self._tell()
             return
@@ -59,7 +57,7 @@ class Selection:
             usual.pop("override_ini", None)
         changed = {option for option in {*found, *usual} if found.get(option) != usual.get(option)}
         plugins = [name.strip() for name in found.get("plugins") or ()]
-        self._odd = not changed <= own.keys() or not all(name.startswith("no:") for name in plugins)
+        self._odd = not changed <= own or not all(name.startswith("no:") for name in plugins)
         if changed & {*_PARTS} or {*plugins} & {*_COLLECTING}:
             self._tell()
 
@@ -67,7 +65,8 @@ class Selection:
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> Generator[None, object, object]:
         """A file that a plugin passes over and pytest would not."""
         ignored = yield
-        if ignored and self._odd and not main.pytest_ignore_collect(collection_path, config):
+        main = config.pluginmanager.get_plugin("main")
+        if ignored and self._odd and not (main and main.pytest_ignore_collect(collection_path, config)):
             self._tell()
         return ignored
 
@@ -90,3 +89,13 @@ class Selection:
 
     def _tell(self) -> None:
         self._file.write_text(self._given, encoding="utf-8", errors="replace")
+
+
+def _own(config: pytest.Config) -> set[str]:
+    """pytest's own options: those that it has without the plugins of others."""
+    manager = pytest.PytestPluginManager()
+    fresh = pytest.Config(manager)
+    for name, plugin in config.pluginmanager.list_name_plugin():
+        if str(getattr(plugin, "__name__", "")).startswith("_pytest."):
+            manager.import_plugin(name)
+    return {*vars(fresh._parser.parse_known_args([]))}
