@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ast
-import fnmatch
-import importlib
+import glob
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
 
 from gate.claims.prose import is_prose
-
-_PATTERNS = ("test_*.py", "*_test.py")
+from gate.collected import Names
+from gate.pytest_settings import Settings
 
 
 @dataclass(frozen=True)
@@ -33,10 +31,11 @@ class Suite:
 
     @classmethod
     def of(cls, project: Path, names: Sequence[str], paths: Sequence[str] = ()) -> Suite:
-        """As pytest's configuration in pyproject.toml has it; `paths` replace its testpaths."""
-        options = _options(project)
-        given = options.get("testpaths", ["tests"] if (project / "tests").is_dir() else ["."])
-        return cls(project, tuple(names), tuple(paths) or tuple(given if isinstance(given, list) else str(given).split()))
+        """As pytest's configuration has it; `paths` replace its testpaths."""
+        known = Settings.at(project).words("testpaths")
+        found = [one for place in known for one in sorted(glob.glob(place, root_dir=project, recursive=True))]  # noqa: PTH207  # takes "."
+        given = [PurePath(place).as_posix() for place in found]
+        return cls(project, tuple(names), tuple(paths or given or (["tests"] if (project / "tests").is_dir() else ["."])))
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
@@ -58,8 +57,12 @@ class Suite:
         """The files that hold tests."""
         return [name for name in self.names if self._holds_tests(name) and self._below(name, self.tests)]
 
+    @cached_property
+    def _called(self) -> Names:
+        return Names.of(Settings.at(self.project))
+
     def _holds_tests(self, name: str) -> bool:
-        return any(fnmatch.fnmatch(name.rpartition("/")[2], pattern) for pattern in _PATTERNS)
+        return name.endswith(".py") and self._called.has_file(name)
 
     @staticmethod
     def _below(name: str, places: Iterable[str]) -> bool:
@@ -129,16 +132,6 @@ def _imports(text: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def _options(project: Path) -> Mapping[str, Any]:
-    file = project / "pyproject.toml"
-    if not file.is_file():
-        return {}
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    tool = toml.loads(file.read_text(encoding="utf-8-sig")).get("tool", {})
-    options: Mapping[str, Any] = tool.get("pytest", {}).get("ini_options", {})
-    return options
 
 
 def third_party(suite: Suite, files: Iterable[str]) -> list[str]:
