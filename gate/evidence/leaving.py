@@ -63,13 +63,14 @@ def leave(config: Config, before: Snapshot, finding: Finding, reading: Reading) 
     assert finding.result in RESULTS, "a check passed, failed or cannot say"
     present = Present(config)
     before.check(present, {*reading.paths(present), *_moved(before, present, reading.patterns)})
-    subjects = tuple(reading.subjects(present, finding.since))
+    # What else has come or gone the check made or removed itself, such as a checkpoint: that is no source.
+    subjects = tuple(reading.subjects(present.with_files(before.files), finding.since))
     return archive.write(config, record(finding, subjects))
 
 
 def _moved(before: Snapshot, present: Present, patterns: Iterable[str]) -> set[str]:
-    """Files that patterns have, and that have come or gone since: nobody knows whether the check has seen them."""
-    come_or_gone = before.files.keys() ^ set(present.files)
+    """Files of git's that patterns have, and that have come or gone since: nobody knows whether the check has seen them."""
+    come_or_gone = (before.files.keys() ^ set(present.files)) & (before.tracked | present.tracked)
     now = {path for pattern in patterns for path in present.matching(pattern)}
     return {path for path in come_or_gone if path in now or any(present.fits(path, pattern) for pattern in patterns)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -39,6 +40,22 @@ class Present:
         self.config = config
         self._digests: dict[str, str | None] = {}
         self._matching: dict[str, list[str]] = {}
+
+    def with_files(self, files: Iterable[str]) -> Present:
+        """The project as it would be with these files in it; contents and all else as here."""
+        other = copy.copy(self)
+        for name in ("folders", "_places", "_environments"):
+            other.__dict__.pop(name, None)
+        other.files, other._matching = tuple(sorted(files)), {}
+        return other
+
+    @cached_property
+    def tracked(self) -> frozenset[str]:
+        """The project's files that git tracks; none where there is no repository."""
+        try:
+            return frozenset(os.fsdecode(git.run(self.config.root, "ls-files", "-z", "--cached")).split("\0"))
+        except BaselineFailed:
+            return frozenset()
 
     @cached_property
     def files(self) -> tuple[str, ...]:

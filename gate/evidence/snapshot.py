@@ -30,10 +30,12 @@ class Snapshot:
     Attributes:
         began: when it was taken, seconds since the epoch.
         files: digest (None of a large file) and stamp of each file by its path relative to the project.
+        tracked: the paths of those that git tracks.
     """
 
     began: float
     files: Mapping[str, tuple[str | None, Stamp | None]]
+    tracked: frozenset[str]
 
     @classmethod
     def take(cls, config: Config) -> Snapshot:
@@ -41,7 +43,8 @@ class Snapshot:
         began = time.time()
         present = Present(config)
         stamps = {path: _stamp(config, path) for path in present.files}
-        return cls(began, {path: (present.digest(path) if stamp and stamp[1] <= LARGE else None, stamp) for path, stamp in stamps.items()})
+        held = {path: (present.digest(path) if stamp and stamp[1] <= LARGE else None, stamp) for path, stamp in stamps.items()}
+        return cls(began, held, present.tracked)
 
     def check(self, present: Present, paths: Iterable[str]) -> None:
         """Holds files to what they were.

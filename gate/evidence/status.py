@@ -41,6 +41,13 @@ class Traced:
     committed: bool = False
 
     @property
+    def is_stray(self) -> bool:
+        """Whether it is a new file in no commit, which a run may have written."""
+        listed = self.change.subject.value
+        named = isinstance(listed, list) and self.change.files[:1] != () and self.change.files[0] not in listed
+        return self.change.subject.kind is Kind.NAMES and named and self.commit is None and not self.committed
+
+    @property
     def text(self) -> str:
         """The change with its commit."""
         nowhere = "in no commit that is known here" if self.committed else "in no commit"
@@ -173,8 +180,10 @@ class View:
         bench = Bench(self.here, self.archive.records, since)
         with Past(self.config) as past:
             found = [replace(_line(need, bench, past), allowed=need.hardware in allowed) for need in self.required.needs]
+            strays = [one.change.files[0] for line in found for one in line.traced if one.is_stray]
             shallow = past.shallow and any(one.committed and one.commit is None for line in found for one in line.traced)
         notes = [f"{path}: {why}. It counts as no record" for path, why in self.archive.spoilt]
+        notes += [f"{_counted(strays)} in no commit: commit what a run reads, and let git ignore what it writes"] if strays else []
         notes += ["This clone is shallow, so commits may be missing: git fetch --unshallow"] if shallow else []
         return Status(tuple(found), tuple(notes))
 
@@ -187,6 +196,12 @@ def status(config: Config) -> Status:
         StoreError: records cannot be read.
     """
     return View.of(config).status()
+
+
+def _counted(files: list[str]) -> str:
+    names = list(dict.fromkeys(files))
+    more = f" and {len(names) - 1} more are" if len(names) > 1 else " is"
+    return f"{plain(names[0])}{more}"
 
 
 def _line(need: Need, bench: Bench, past: Past) -> Line:

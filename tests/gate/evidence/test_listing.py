@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,33 @@ def test_what_a_scenario_watches_is_read(listing: Path, file: str, content: str 
     made = commit(listing, {file: content}, "Change")
     assert states(listing) == {"goldens": f"{file} {told} since {made[:7]} (Change)"}
     git(listing, "reset", "-q", "--hard", "HEAD~1")
+
+
+SAVING = """import os
+
+import torch
+
+def saving(record):
+    os.makedirs("runs", exist_ok=True)
+    for step in range(record.steps):
+        torch.save({"step": step}, f"runs/{os.getpid()}-{step}.pt")
+        record(x=len(os.listdir("runs")) > 0)
+"""
+
+
+def test_what_a_scenario_writes_into_a_folder_that_it_lists_does_not_keep_it_from_being_judged(tmp_path: Path) -> None:
+    """It is told that git should ignore it, and then all is fresh."""
+    table = '[tool.gate.required]\ngoldens = ["cpu"]\n[tool.gate.scenarios.a]\nrun = "scenario.py:saving"\nsteps = 2\n'
+    commit(init(tmp_path), {"pyproject.toml": table, "scenario.py": SAVING, ".gitignore": ".gate/\n__pycache__/\n"})
+    means = Means(config.find(tmp_path), None, 1, Silent())
+    assert record(means, Wanted(device="cpu"), None).exit_code == 0
+    shutil.rmtree(tmp_path / "runs")
+    commit(tmp_path, {}, "Record")
+    assert verify(means, Wanted(device="cpu")).exit_code == 0
+    status = View.of(means.config).status()
+    (line,), (note,) = status.lines, status.notes
+    assert (line.state.value, note.partition(" ")[0]) == ("stale", line.files[0])
+    assert "let git ignore what it writes" in note
+    commit(tmp_path, {".gitignore": ".gate/\n__pycache__/\nruns/\n"})
+    assert verify(means, Wanted(device="cpu")).exit_code == 0
+    assert View.of(means.config).status().exit_code == 0

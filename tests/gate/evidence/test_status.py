@@ -16,7 +16,7 @@ from gate.evidence.keeping import keep
 from gate.evidence.status import View
 from gate.inventory import distributions
 from gate.landing import words
-from tests.gate.evidence.records import CONFIG, Toy
+from tests.gate.evidence.records import CONFIG, TORCH, Toy
 from tests.gate.repositories import write
 
 FRESH = {"cpu/tests": "fresh", "h200/tests": "fresh", "cpu/goldens": "fresh", "cpu/mutation": "fresh"}
@@ -255,15 +255,32 @@ def test_nothing_is_put_on_record_of_sources_that_moved(toy: Toy) -> None:
 
 @pytest.mark.parametrize(("file", "content"), [("data/new.csv", "2\n"), ("data/a.csv", None)])
 def test_what_comes_to_or_goes_from_a_pattern_while_a_check_runs_gets_no_record(toy: Toy, file: str, content: str | None) -> None:
-    """Nobody knows whether the check has seen it; of another folder it does not matter."""
-    write(toy.folder, {"data/a.csv": "1\n", "other/a.csv": "1\n"})
+    """Of git's files: nobody knows whether the check has seen it. Of another folder it does not matter."""
+    toy.commit("Data", data__a_csv="1\n", other__a_csv="1\n")
     finding, reading = Finding("bench", "cpu", "2.13.0", "passed", {}), Reading(("src/replay.py",), patterns=("/data/*",))
     before = Snapshot.take(toy.config)
     write(toy.folder, {file.replace("data", "other"): content})
+    toy.git("add", "--all")
     assert leave(toy.config, before, finding, reading).is_file()
     write(toy.folder, {file: content})
+    toy.git("add", "--all")
     with pytest.raises(StaleEvidence, match=file):
         leave(toy.config, before, finding, reading)
+
+
+def test_what_a_check_writes_or_removes_itself_was_not_read(toy: Toy) -> None:
+    """Of files that git does not track it knows what it has found; the state that it leaves behind is another one."""
+    write(toy.folder, {"data/a.csv": "1\n"})
+    for earlier in (toy.folder / ".gate/evidence").glob("tests-cpu-*"):
+        earlier.unlink()
+    finding, reading = Finding("tests", "cpu", TORCH, "passed", {"passed": 1}), Reading(("src/replay.py",), patterns=("/data/*",))
+    before = Snapshot.take(toy.config)
+    write(toy.folder, {"data/a.csv": None, "data/b.csv": "2\n"})
+    leave(toy.config, before, finding, reading)
+    assert toy.line("cpu/tests").reason == "data/b.csv is new in no commit; data/a.csv is gone in no commit"
+    assert toy.status().notes == ("data/b.csv is in no commit: commit what a run reads, and let git ignore what it writes",)
+    write(toy.folder, {"data/a.csv": "1\n", "data/b.csv": None})
+    assert (toy.states()["cpu/tests"], toy.status().notes) == ("fresh", ())
 
 
 def test_a_large_file_is_told_by_when_it_was_written(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
