@@ -120,7 +120,7 @@ class Watch:
             if not arguments[2] & (os.O_WRONLY | os.O_TRUNC):
                 self._read(arguments[0])
         elif event in ("os.listdir", "os.scandir"):
-            self._read(arguments[0], "/")
+            self._read(_folder(arguments[0]), "/")
         elif event == "subprocess.Popen":
             self._started(arguments[0], arguments[3])
         elif event == "os.fork":
@@ -151,6 +151,16 @@ class Watch:
             facts["lost"] += 1
         else:
             facts["started"] += 1
+
+
+def _folder(given: object) -> object:
+    """What is listed, as a path: the current folder where nothing is given, of a descriptor what it is open on."""
+    if not isinstance(given, int):
+        return "." if given is None else given
+    try:
+        return os.readlink(f"/proc/self/fd/{given}")  # noqa: PTH115
+    except OSError:  # the call itself will say so
+        return None
 
 
 def _is_python(executable: str) -> bool:

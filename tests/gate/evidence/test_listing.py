@@ -24,14 +24,20 @@ from gate.trial import Means
 from gate.verify import verify
 from tests.gate.repositories import commit, git, init
 
-TEST = """from pathlib import Path
+TEST = """import os
+from pathlib import Path
 
-def test_data():
+def test_data(monkeypatch):
     assert [path.name for path in Path("data").glob("*.csv")] == ["a.csv"]
+    descriptor = os.open("descriptor", os.O_RDONLY)
+    assert [entry.name for entry in os.scandir(descriptor)] == ["a.csv"]
+    os.close(descriptor)
+    monkeypatch.chdir("current")
+    assert os.listdir() == ["a.csv"]
 """
 FILES = {
     "pyproject.toml": '[tool.gate.required]\ntests = ["cpu"]\n', "tests/test_data.py": TEST, "data/a.csv": "1\n", "other/a.csv": "1\n",
-    ".gitignore": ".gate/\n__pycache__/\n",
+    "current/a.csv": "1\n", "descriptor/a.csv": "1\n", ".gitignore": ".gate/\n__pycache__/\n",
 }  # fmt: skip
 
 
@@ -45,9 +51,11 @@ def test_a_new_file_where_tests_have_looked_stales_them(tmp_path: Path, monkeypa
     commit(tmp_path, {"other/b.csv": "2\n", "data/README.md": "# Data\n"})
     (line,) = View.of(config.find(tmp_path)).status().lines
     assert line.state.value == "fresh"
-    made = commit(tmp_path, {"data/b.csv": "2\n"}, "More data")
-    (line,) = View.of(config.find(tmp_path)).status().lines
-    assert (line.state.value, line.reason) == ("stale", f"data/b.csv is new since {made[:7]} (More data)")
+    for folder in ("data", "current", "descriptor"):
+        made = commit(tmp_path, {f"{folder}/b.csv": "2\n"}, "More data")
+        (line,) = View.of(config.find(tmp_path)).status().lines
+        assert (line.state.value, line.reason) == ("stale", f"{folder}/b.csv is new since {made[:7]} (More data)")
+        git(tmp_path, "reset", "-q", "--hard", "HEAD~1")
 
 
 SCENARIO = """import glob
