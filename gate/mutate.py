@@ -230,7 +230,7 @@ def _check_unchanged(project: Path, facts: Mapping[str, str]) -> None:
 def _witnesses(tests: Tests, goldens: Goldens, files: int, named: Sequence[str]) -> Witnesses:
     names = [scene.name for scene in goldens.scenes]
     late = [scene.name for scene in goldens.scenes if scene.seconds >= LATE]
-    return Witnesses(len(tests.seconds), files, tests.skipped, tests.unstable, names, goldens.left_out, late, named)
+    return Witnesses(len(tests.seconds), files, tests.apart, tests.unstable, names, goldens.left_out, late, named)
 
 
 def _read(facts: Mapping[str, str], targets: Iterable[str], files: Iterable[str], suite: Suite, goldens: Goldens) -> dict[str, str]:

@@ -13,6 +13,8 @@ from typing import Any
 from gate.check.knowledge import Known
 
 _COMPILED = "compiled:"
+COUNTED = ("passed", "failed", "skipped", "xfailed", "xpassed")  # as pytest counts; the last two were expected to fail
+SETTLED = ("passed", "xfailed", "xpassed")  # it ran, and nothing speaks against the code
 KILLED = "a process of it ended without telling what it ran"
 CUT_OFF = "the process that ran it ended without telling what it ran"
 DISTURBED = "it failed while its lines were measured, and passed without"
@@ -24,8 +26,8 @@ class Outcome:
     """How a test ended.
 
     Attributes:
-        status: "passed" (an expected failure, too), "failed", "skipped", or "unfinished".
-        text: why it failed or was skipped.
+        status: one of `COUNTED`, or "unfinished".
+        text: why it failed, was skipped or was expected to fail.
         seconds: set-up, call and tear-down.
     """
 
@@ -73,7 +75,7 @@ def outcomes(folder: Path) -> dict[str, Outcome]:
     reports: dict[str, list[dict[str, Any]]] = {}
     for line in _lines(folder / "outcomes.jsonl"):
         reports.setdefault(line["id"], []).append(line)
-    return {key: _outcome(several) for key, several in reports.items()}
+    return {key: outcome(several) for key, several in reports.items()}
 
 
 def part(folder: Path) -> str:
@@ -117,15 +119,21 @@ def _blind(several: list[Seen], saved: bool, compiled: bool) -> str:
     return COMPILED if compiled else ""
 
 
-def _outcome(reports: list[dict[str, Any]]) -> Outcome:
+def outcome(reports: list[dict[str, Any]]) -> Outcome:
+    """How a test ended, by the reports of its phases: "outcome", "when", "seconds", "text"; "expected": why it was to fail, or None."""
     seconds = sum(report["seconds"] for report in reports)
     failed = [report for report in reports if report["outcome"] == "failed"]
     if failed:
         return Outcome("failed", "\n\n".join(report["text"] for report in failed), seconds)
     skipped = [report for report in reports if report["outcome"] == "skipped"]
-    if skipped and not (skipped[0]["expected"] is not None and skipped[0]["when"] == "call"):
-        return Outcome("skipped", skipped[0]["expected"] or skipped[0]["text"], seconds)
-    return Outcome("passed" if any(report["when"] == "teardown" for report in reports) else "unfinished", "", seconds)
+    if any(report["expected"] is None for report in skipped):
+        return Outcome("skipped", next(report["text"] for report in skipped if report["expected"] is None), seconds)
+    if all(report["when"] != "teardown" for report in reports):
+        return Outcome("unfinished", "", seconds)
+    expected = next((report["expected"] for report in reports if report["expected"] is not None), None)
+    if expected is None:
+        return Outcome("passed", "", seconds)
+    return Outcome("xfailed" if skipped else "xpassed", expected, seconds)
 
 
 def _seen(folder: Path) -> tuple[dict[str, Seen], dict[str, str], set[str]]:

@@ -179,7 +179,7 @@ class Check:
         fresh = harvest.known(folder, self.session.root, chosen, ended)
         for key, outcome in self._confirmed(ran, chosen).items():
             ran[key] = outcome
-            fresh[key] = replace(fresh[key], outcome="passed", blind=harvest.DISTURBED)
+            fresh[key] = replace(fresh[key], outcome=outcome.status, blind=harvest.DISTURBED)
         # What was not even collected (another selection by configuration or variables) is not forgotten as long as its file is there.
         files = {item.file for item in items.values()}
         apart = [key for key, test in known.tests.items() if test.file not in files and test.file in self.matter.sources]
@@ -194,7 +194,7 @@ class Check:
         if not 0 < len(failed) <= FEW:
             return {}
         ended = harvest.outcomes(self.session.again(failed))
-        return {key: replace(ended[key], text=harvest.DISTURBED) for key in failed if key in ended and ended[key].status == "passed"}
+        return {key: replace(ended[key], text=harvest.DISTURBED) for key in failed if key in ended and ended[key].status in harvest.SETTLED}
 
     def _judged(self, choice: Choice, items: Mapping[str, Item], ran: Mapping[str, Outcome], known: Knowledge) -> Checked:
         judged = {key for key, outcome in ran.items() if outcome.status in ("passed", "failed")}
@@ -229,7 +229,7 @@ class Check:
         if not found.outcomes:
             return Reason.NOTHING_CHECKED, "the project has no test, or its configuration selects none. Write one"
         if not found.having("passed"):
-            return Reason.NOTHING_CHECKED, f"all {len(found.outcomes)} tests were skipped, which shows nothing. --json says why each was"
+            return Reason.NOTHING_CHECKED, f"of {len(found.outcomes)} tests none passed{found.left}, which shows nothing. See --json"
         if nothing:
             return Reason.NOTHING_CHECKED, f"no test runs what changed: {found.untested[0]}{_more(found.untested)}. Write one"
         return None, ""

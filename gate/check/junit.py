@@ -16,9 +16,10 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def text(checked: Checked) -> str:
     """The document."""
-    counts = {status: len(checked.having(status)) for status in ("failed", "skipped", "unfinished")}
+    failed, unfinished = len(checked.having("failed")), len(checked.having("unfinished"))
+    skipped = len(checked.having("skipped")) + len(checked.having("xfailed"))  # as pytest's own JUnit XML has them
     seconds = sum(outcome.seconds for outcome in checked.outcomes.values())
-    totals = f'tests="{len(checked.outcomes)}" failures="{counts["failed"]}" errors="{counts["unfinished"]}" skipped="{counts["skipped"]}"'
+    totals = f'tests="{len(checked.outcomes)}" failures="{failed}" errors="{unfinished}" skipped="{skipped}"'
     head = f'<testsuite name="gate check" {totals} time="{seconds:.3f}">'
     left = MOST
     cases = []
@@ -34,11 +35,12 @@ def _case(key: str, outcome: Outcome, message: str) -> str:
     *classes, last = name.split("::") if "[" not in name else [*name.partition("[")[0].split("::")[:-1], name[_last(name) :]]
     group = ".".join([file.removesuffix(".py").replace("/", "."), *classes])
     head = f"<testcase classname={_attribute(group)} name={_attribute(last or file)} time={_attribute(f'{outcome.seconds:.3f}')}"
-    element = {"failed": "failure", "skipped": "skipped", "unfinished": "error"}.get(outcome.status)
+    element = {"failed": "failure", "skipped": "skipped", "xfailed": "skipped", "unfinished": "error"}.get(outcome.status)
     if element is None:
         return f"{head}/>"
     first = message.strip().splitlines()[-1] if message.strip() else outcome.status
-    return f"{head}><{element} message={_attribute(first[:500])}>{escape(_valid(message))}</{element}></testcase>"
+    kind = ' type="pytest.xfail"' if outcome.status == "xfailed" else ""
+    return f"{head}><{element}{kind} message={_attribute(first[:500])}>{escape(_valid(message))}</{element}></testcase>"
 
 
 def _last(name: str) -> int:

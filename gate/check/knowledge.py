@@ -30,7 +30,7 @@ class Known:
         reads: files that it opened for reading, and folders that it listed (with a slash at the end).
         blind: why it may have run more than is known; empty where all is known.
         started: whether it started processes, whose reading is not seen.
-        outcome: "passed", "failed" or "skipped".
+        outcome: one of gate.check.harvest.COUNTED.
     """
 
     file: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from gate.check.harvest import Outcome
+from gate.check.harvest import COUNTED, Outcome
 from gate.check.since import Since
 from gate.verdict import Reason
 
@@ -72,11 +72,21 @@ class Checked:
         return EXIT[self.verdict]
 
     def having(self, status: str) -> list[str]:
-        """The ids of the tests that ended so: "passed", "failed", "skipped" or "unfinished"."""
+        """The ids of the tests that ended so: one of gate.check.harvest.COUNTED, or "unfinished"."""
         return [key for key, outcome in self.outcomes.items() if outcome.status == status]
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tests ended in each way that counts."""
+        return {status: len(self.having(status)) for status in COUNTED}
+
+    @property
+    def left(self) -> str:
+        """What did not pass without having failed, to be read after what did: ", 2 skipped, 1 xfailed"."""
+        return "".join(f", {self.counts[status]} {status}" for status in ("skipped", "xfailed", "xpassed") if self.counts[status])
+
     def as_json(self) -> dict[str, Any]:
-        """The result as `--json` writes it: `passed`, `failed` and `skipped` are lists of ids."""
+        """The result as `--json` writes it: what is called as in gate.check.harvest.COUNTED is a list of ids."""
         return {
             "format": FORMAT,
             "verdict": self.verdict.value,
@@ -87,9 +97,7 @@ class Checked:
             "ran": len(self.outcomes),
             "fallback": list(self.fallback),
             "reasons": {key: list(told) for key, told in self.reasons.items()},
-            "passed": self.having("passed"),
-            "failed": self.having("failed"),
-            "skipped": self.having("skipped"),
+            **{status: self.having(status) for status in COUNTED},
             "failures": {key: cut(self.outcomes[key].text) for key in self.having("failed")},
             "untested": list(self.untested),
             "base": None if self.base is None else {"commit": self.base.commit, "title": self.base.title},
@@ -100,9 +108,8 @@ class Checked:
 
     def evidence(self) -> dict[str, Any]:
         """What a record of this check needs: the verdict, counts, ids, where it ran, and digests of everything the tests read."""
-        counts = {status: len(self.having(status)) for status in ("passed", "failed", "skipped")}
-        told = {"verdict": self.verdict.value, "reason": None if self.reason is None else self.reason.value, "counts": counts}
-        ids = {status: self.having(status) for status in counts}
+        told = {"verdict": self.verdict.value, "reason": None if self.reason is None else self.reason.value, "counts": self.counts}
+        ids = {status: self.having(status) for status in COUNTED}
         return {"check": "tests", **told, "tests": ids, "torch": self.torch, "hardware": self.hardware, "subjects": dict(self.subjects)}
 
 

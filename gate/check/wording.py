@@ -46,9 +46,9 @@ def _lines(checked: Checked, explain: bool) -> Iterator[str]:
 
 
 def _table(checked: Checked) -> Iterator[str]:
-    names = ("selected", "of", "passed", "failed", "skipped", "torch", "seconds")
-    counts = [len(checked.having(status)) for status in ("passed", "failed", "skipped")]
-    values = [len(checked.reasons), checked.total, *counts, checked.torch, f"{checked.seconds:.0f}"]
+    counts = {status: number for status, number in checked.counts.items() if number or not status.startswith("x")}
+    names = ("selected", "of", *counts, "torch", "seconds")
+    values = [len(checked.reasons), checked.total, *counts.values(), checked.torch, f"{checked.seconds:.0f}"]
     cells = [str(value) for value in values]
     widths = [max(len(name), len(cell)) for name, cell in zip(names, cells, strict=True)]
     for row in (names, cells):
@@ -64,8 +64,7 @@ def _closing(checked: Checked) -> str:
         return f"nothing to check{since}: {checked.message}"
     if checked.verdict is Word.NOT_JUDGED:
         return f"not judged ({checked.reason}){since}: {checked.message}"
-    skipped = len(checked.having("skipped"))
-    left = f", {_tests(skipped)} skipped and shown nothing" if skipped else ""
+    left = f"{checked.left} and shown nothing" if checked.left else ""
     first = "" if len(checked.outcomes) <= len(checked.reasons) else f" (all {len(checked.outcomes)} ran, to learn what each of them runs)"
     return f"passed: {_tests(len(checked.having('passed')))} passed{left}{since}{first}."
 

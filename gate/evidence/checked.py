@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gate.check.harvest import COUNTED
 from gate.check.result import Checked, Word
 from gate.config import Config
 from gate.errors import BaselineFailed
@@ -55,9 +56,8 @@ def put_on_record(config: Config, before: Snapshot, checked: Checked, *, ours: b
         patterns=tuple(patterns) if whole else (),
         packages=packages.imported(config.root, checked.subjects) if ours else {},
     )
-    counts = {status: len(checked.having(status)) for status in ("passed", "failed", "skipped")}
     finding = Finding(
-        "tests", checked.hardware, checked.torch, RESULTS[checked.verdict], counts,
+        "tests", checked.hardware, checked.torch, RESULTS[checked.verdict], checked.counts,
         since=None if whole or checked.base is None else checked.base.commit,
         environment={"torch": checked.torch, "interpreter": "running" if ours else "another", "cpu": Machine.here().native},
         details={"passed": _by_file(checked.having("passed")), "skipped": _skipped(checked), "cuda": _cuda(config, checked)},
@@ -104,7 +104,7 @@ def _names(node: ast.AST, marker: str) -> bool:
 def _cuda(config: Config, checked: Checked) -> dict[str, int]:
     """How the tests ended that need the GPU."""
     known: dict[str, set[str]] = {}
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    counts = dict.fromkeys(COUNTED, 0)
     for key, outcome in checked.outcomes.items():
         file, _, name = key.partition("::")
         if file not in known:

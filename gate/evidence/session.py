@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gate import interpreter
+from gate.check import harvest
 from gate.check.harvest import Outcome
 from gate.check.reach import Reach
 from gate.check.result import Checked, Word
@@ -123,11 +124,13 @@ def _part(config: Any, on_gpu: bool) -> str:
 
 
 def _outcome(reports: list[Any]) -> Outcome:
-    failed = [report for report in reports if report.failed]
-    if failed:
-        return Outcome("failed", str(failed[0].longrepr)[:2000])
-    skipped = [report for report in reports if report.skipped and not hasattr(report, "wasxfail")]
-    return Outcome("skipped", _why(skipped[0].longrepr)) if skipped else Outcome("passed")
+    return harvest.outcome([
+        {
+            "outcome": report.outcome, "when": report.when, "seconds": report.duration,
+            "text": _why(report.longrepr)[:2000], "expected": getattr(report, "wasxfail", None),
+        }
+        for report in reports
+    ])  # fmt: skip
 
 
 def _why(told: Any) -> str:

@@ -47,7 +47,7 @@ class Work:
             return asked
         wanted = judge.Asked(since=self.since, everything=self.since is None, jobs=self.means.jobs)
         result = commands.check(self.means.config, wanted, self.means.progress)
-        told = result.message or f"{len(result.having('passed'))} passed, {len(result.having('skipped'))} skipped"
+        told = result.message or f"{result.counts['passed']} passed{result.left}"
         details = (*wording.messages(result), *wording.text(result).splitlines()) if result.exit_code else ()
         return Line("check", result.verdict.value, result.exit_code, told, details, result.as_json())
 

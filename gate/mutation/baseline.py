@@ -81,7 +81,7 @@ def _found(file: str, measured: Said, plain: Said) -> dict[str, Any]:
         "failed": {test: why for test, why in sorted(again.items()) if test not in passed},
         "unstable": sorted(passed.intersection(again)),  # what coverage alone makes fail is a witness all the same
         "seconds": {test: round(plain.answer["durations"].get(test, 0.0), 4) for test in plain.answer["passed"] if test not in again},
-        "skipped": len(plain.answer["skipped"]),
+        **{status: len(plain.answer[status]) for status in ("skipped", "xfailed", "xpassed")},
         "modules": list(measured.answer.get("modules", ())),
         "map": measured.answer.get("map", {"tests": [], "files": {}}),
     }
@@ -100,7 +100,7 @@ def _merged(found: Mapping[str, Mapping[str, Any]], targets: Sequence[str]) -> T
         {test: seconds for one in found.values() for test, seconds in one["seconds"].items()},
         lines,
         tuple(test for one in found.values() for test in one["unstable"]),
-        sum(one["skipped"] for one in found.values()),
+        {status: sum(one[status] for one in found.values()) for status in ("skipped", "xfailed", "xpassed")},
         tuple(dict.fromkeys(name for one in found.values() for name in one["modules"])),
     )
 

@@ -19,7 +19,7 @@ class Tests:
         lines: by source file and line, the tests that run it; the file of a test stands for what its import runs.
         sources: by test, the files that it runs lines of.
         unstable: tests that passed once and failed once: no witnesses.
-        skipped: how many were skipped.
+        apart: how many are no witnesses for how they ended, by "skipped", "xfailed", "xpassed".
         modules: what forks would import of other distributions.
     """
 
@@ -27,7 +27,7 @@ class Tests:
     seconds: Mapping[str, float] = field(default_factory=dict)
     lines: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     unstable: Sequence[str] = ()
-    skipped: int = 0
+    apart: Mapping[str, int] = field(default_factory=dict)
     modules: Sequence[str] = ()
 
     def covering(self, mutant: Mutant) -> list[str]:

@@ -11,6 +11,7 @@ from gate.mutation.mutant import Judgement, Status
 from gate.screen import plain
 
 FORMAT = 1
+_APART = {"skipped": 0, "xfailed": 0, "xpassed": 0}
 _SHOWN = 40
 
 
@@ -21,7 +22,7 @@ class Witnesses:
     Attributes:
         tests: how many tests run a mutated file's lines.
         test_files: of so many files.
-        skipped: tests that were skipped, which witness nothing.
+        apart: how many tests were skipped, xfailed or xpassed, which witness nothing.
         unstable: tests that passed and failed without a fault: none of their verdicts was believed.
         scenarios: whose goldens were asked.
         left_out: why scenarios were not.
@@ -31,7 +32,7 @@ class Witnesses:
 
     tests: int
     test_files: int
-    skipped: int = 0
+    apart: Mapping[str, int] = field(default_factory=dict)
     unstable: Sequence[str] = ()
     scenarios: Sequence[str] = ()
     left_out: Sequence[str] = ()
@@ -41,7 +42,7 @@ class Witnesses:
     def as_json(self) -> dict[str, Any]:
         """As `--json` has it."""
         return {
-            "tests": {"asked": self.tests, "files": self.test_files, "skipped": self.skipped, "unstable": list(self.unstable)},
+            "tests": {"asked": self.tests, "files": self.test_files, **_APART, **self.apart, "unstable": list(self.unstable)},
             "goldens": {"scenarios": list(self.scenarios), "late": list(self.late), "left_out": list(self.left_out)},
         }
 
@@ -144,8 +145,8 @@ class Result:
 
     def _asked(self) -> Iterator[str]:
         who = self.witnesses
-        skipped = f" ({who.skipped} skipped)" if who.skipped else ""
-        yield f"tests asked: {who.tests} of {who.test_files} files{skipped}"
+        apart = ", ".join(f"{number} {status}" for status, number in who.apart.items() if number)
+        yield f"tests asked: {who.tests} of {who.test_files} files{f' ({apart})' if apart else ''}"
         goldens = ", ".join(who.scenarios) or "none, so that the tests are the only witness"
         yield f"goldens asked: {goldens}"
         if who.late:

@@ -48,6 +48,7 @@ class Plugin:
         self.coverage = coverage
         self.passed: list[str] = []
         self.skipped: list[str] = []
+        self.expected: dict[str, list[str]] = {"xfailed": [], "xpassed": []}
         self.failed: list[dict[str, str]] = []
         self.broken: list[str] = []
         self.seconds: dict[str, float] = {}
@@ -85,6 +86,8 @@ class Plugin:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.failed.append({"test": report.nodeid, "when": report.when, "why": _last(report.longrepr)})
+        elif hasattr(report, "wasxfail"):  # whatever a fault does to it, it does not fail
+            self.expected["xfailed" if report.skipped else "xpassed"].append(report.nodeid)
         elif report.when == "call" and report.passed:
             self.passed.append(report.nodeid)
         elif report.skipped:
@@ -122,6 +125,7 @@ def main(job: dict[str, Any], sources: Any) -> dict[str, Any]:
         "code": code,
         "passed": plugin.passed,
         "skipped": plugin.skipped,
+        **plugin.expected,
         "failed": plugin.failed,
         "broken": plugin.broken,
         "collected": plugin.collected,

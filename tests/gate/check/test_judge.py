@@ -42,7 +42,7 @@ def test_a_changed_function_selects_those_who_run_it_and_no_other(toy: Toy) -> N
     assert {"format", "verdict", "selected", "total", "fallback", "reasons", "passed", "failed", "skipped"} <= document.keys()
     assert document["selected"] == document["passed"] == list(document["reasons"])
     evidence = found.evidence()
-    assert evidence["counts"] == {"passed": 5, "failed": 0, "skipped": 0}
+    assert evidence["counts"] == {"passed": 5, "failed": 0, "skipped": 0, "xfailed": 0, "xpassed": 0}
     assert set(evidence["subjects"]) == {"lib.py", "test_lib.py", "pyproject.toml"}
     assert all(len(digest) == 64 for digest in evidence["subjects"].values())
     assert evidence["torch"]

@@ -25,6 +25,10 @@ def test_whatever_a_test_prints_is_valid(text: str) -> None:
 
 def test_counts_and_names_are_those_of_the_tests() -> None:
     root = parsed(test_a=Outcome("passed", seconds=0.5), test_b=Outcome("failed", "no"), test_c=Outcome("skipped", "not here"))
+    (skipped,) = root.iter("skipped")
+    assert skipped.get("type") is None
+    (expected,) = parsed(test_d=Outcome("xfailed", "not yet"), test_e=Outcome("xpassed", "not yet")).iter("skipped")
+    assert (expected.get("type"), expected.text) == ("pytest.xfail", "not yet")
     (suite,) = root.iter("testsuite")
     assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["3", "1", "0", "1"]
     assert [(case.get("classname"), case.get("name")) for case in root.iter("testcase")] == [

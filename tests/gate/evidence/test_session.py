@@ -82,14 +82,14 @@ def record(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_whole_session_leaves_a_record(folder: Path, more: tuple[str, ...]) -> None:
-    """Of what passed, was skipped and needs the GPU; of the sources that tests import, and of data; not of other sources or documents."""
+    """Of what passed, was skipped, was to fail, needs the GPU; of the sources that tests import, and of data; not of others or documents."""
     assert session(folder, *more) == (0, "gate: evidence was left in .gate/evidence")
     found = record(folder)
     predicate = found["predicate"]
-    assert predicate["counts"] == {"passed": 4, "failed": 0, "skipped": 1}
-    assert predicate["details"]["passed"] == {"tests/test_lib.py": ["TestOne::test_it[1]", "TestOne::test_it[2]", "test_gpu", "test_wrong"]}
+    assert predicate["counts"] == {"passed": 3, "failed": 0, "skipped": 1, "xfailed": 1, "xpassed": 0}
+    assert predicate["details"]["passed"] == {"tests/test_lib.py": ["TestOne::test_it[1]", "TestOne::test_it[2]", "test_gpu"]}
     assert predicate["details"]["skipped"] == {"tests/test_lib.py::test_not_here": "Skipped: not here"}
-    assert predicate["details"]["cuda"] == {"passed": 1, "failed": 0, "skipped": 0}
+    assert predicate["details"]["cuda"] == {"passed": 1, "failed": 0, "skipped": 0, "xfailed": 0, "xpassed": 0}
     files = [subject["name"] for subject in found["subject"] if "annotations" not in subject]
     assert files == ["data/table.csv", "src/lib.py", "tests/conftest.py", "tests/test_lib.py"]
     packages = [subject["name"] for subject in found["subject"] if subject.get("annotations", {}).get("kind") == "package"]
