@@ -82,7 +82,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_whole_session_leaves_a_record(folder: Path, more: tuple[str, ...]) -> None:
-    """Of what passed, was skipped, was to fail, needs the GPU; of the sources that tests import, and of data; not of others or documents."""
+    """Of what passed, was skipped, was to fail, needs the GPU; of the sources that tests import, and of data; not of documents."""
     assert session(folder, *more) == (0, "gate: evidence was left in .gate/evidence")
     found = record(folder)
     predicate = found["predicate"]
