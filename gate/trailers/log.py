@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from gate.check.lines import split
 from gate.trailers import source
+from gate.trailers.rows import Page
 
-_DAY = re.compile(r"^##\s+(?P<day>\S.*?)\s*$")
-_ROW = re.compile(r"^\|(?P<cells>.*)\|\s*$")
-_RULE = re.compile(r"^[\s|:-]+$")
+_HEADING = re.compile(r"[ ]{0,3}##[ \t]+(?P<day>\S.*?)(?:[ \t]+#+)?\s*")
+_UNDERLINE = re.compile(r"[ ]{0,3}-+\s*")
+_EMPTY = re.compile(r"[\s|:-]*")
 _ID = re.compile(r"(?P<letters>[A-Za-z]+)(?P<number>[0-9]{1,9})")
 _WRITTEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # date.fromisoformat takes other ways of writing a day, too
+_MARKS = r"[\s>*_`\[(~\\]*"  # emphasis, quotes, brackets
+_LIKE = re.compile(  # an id at the beginning of an item, a heading or cells; of other text with a colon, or the like, behind it
+    rf"(?:{_MARKS}(?:[-+*|]|\d+[.)]|#{{1,6}}\s|(?:<[^>]*>\s*)+)+(?:\s*\[[ x]\]\s)?{_MARKS}(?P<id>[A-Za-z]+[0-9]+)(?!\w)"
+    rf"|{_MARKS}(?P<bare>[A-Za-z]+[0-9]+)[*_`\])]*(?:[:|=\t\u2013\u2014]|[.)]\s|\s+[-|=\u2013\u2014]))"
+)
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,14 @@ class Entry:
         id: "P1".
         source: as written.
         day: the heading that it stands under, None without one.
+        heading: the line of that, 0 without one.
         line: from 1.
     """
 
     id: str
     source: str
     day: str | None
+    heading: int
     line: int
 
     @property
@@ -40,17 +47,17 @@ class Entry:
 
 
 def entries(text: str) -> list[Entry]:
-    """The rows of the log's tables; headings of tables are none."""
+    """The rows of the log's tables; heads of tables are none, nor is what stands in comments and code."""
+    return _entries(Page.of(text))
+
+
+def _entries(page: Page) -> list[Entry]:
+    headings = _headings(page)
     found: list[Entry] = []
-    day: str | None = None
-    lines = split(text)
-    for number, line in enumerate(lines, 1):
-        heading, row = _DAY.match(line), _ROW.match(line)
-        if heading:
-            day = heading["day"]
-        elif row and not _RULE.match(line) and not (number < len(lines) and _RULE.match(lines[number]) and "-" in lines[number]):
-            cells = [cell.strip() for cell in row["cells"].split("|")]
-            found.append(Entry(cells[0], cells[1] if len(cells) > 1 else "", day, number))
+    for number, cells in page.rows.items():
+        if not all(map(_EMPTY.fullmatch, cells)):
+            heading = max((line for line in headings if line < number), default=0)
+            found.append(Entry(cells[0], cells[1] if len(cells) > 1 else "", headings.get(heading), heading, number))
     return found
 
 
@@ -61,8 +68,10 @@ def wrong(text: str, used: Mapping[str, tuple[str, str]]) -> Iterator[tuple[int,
         text: the log.
         used: for each id the first day on which a commit names it, and that commit's title.
     """
-    yield from _days(text)
-    known = entries(text)
+    page = Page.of(text)
+    known = _entries(page)
+    yield from _days(_headings(page), {entry.heading for entry in known})
+    yield from _stray(page, known)
     seen: dict[str, Entry] = {}
     before: dict[str, int] = {}
     for entry in known:
@@ -87,19 +96,37 @@ def wrong(text: str, used: Mapping[str, tuple[str, str]]) -> Iterator[tuple[int,
             yield entry.line, f"{entry.id} stands under {entry.day}, but {commit} of {day} uses it: a source stands under its first day"
 
 
-def _days(text: str) -> Iterator[tuple[int, str]]:
+def _headings(page: Page) -> dict[int, str]:
+    """Headings of the second order by their lines."""
+    found = {number: match["day"] for number, line in page.rest.items() if (match := _HEADING.fullmatch(line))}
+    for number, line in page.rest.items():
+        alone = line.strip() and not page.rest.get(number - 1, "").strip()
+        if alone and number not in found and _UNDERLINE.fullmatch(page.rest.get(number + 1, "")):
+            found[number] = line.strip()
+    return dict(sorted(found.items()))
+
+
+def _days(headings: Mapping[int, str], used: Collection[int]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the days; a heading that is none is free where no row stands under it."""
     last = ""
-    for number, line in enumerate(split(text), 1):
-        heading = _DAY.match(line)
-        if heading is None:
-            continue
-        day = heading["day"]
+    for number, day in headings.items():
         if not _is_day(day):
-            yield number, f"{day!r} is no day, so that the rows under it cannot be held to one: write headings as ## 2026-11-29"
+            if number in used:
+                yield number, f"{day!r} is no day, so that the rows under it cannot be held to one: write headings as ## 2026-11-29"
             continue
         if day <= last:
             yield number, f"{day} stands after {last}: days stand in order, each once"
         last = max(day, last)
+
+
+def _stray(page: Page, known: Collection[Entry]) -> Iterator[tuple[int, str]]:
+    """Lines that look like entries and are none, so that nobody would read them."""
+    letters = {"P", *(name["letters"] for entry in known if (name := _ID.fullmatch(entry.id)))}
+    for number, line in page.rest.items():
+        like = _LIKE.match(line)
+        told = (like["id"] or like["bare"]) if like else ""
+        if told.rstrip("0123456789") in letters:
+            yield number, f"{told} looks like an entry, and is no row of a table: put it below a table's head and the line of dashes there"
 
 
 def _is_day(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from gate.errors import BaselineFailed
 
 # What stands between fields is the one byte that no commit holds.
 _FIELDS = ("%H", "%h", "%aI", "%P", "%B", "%(trailers:only=true,unfold=true)")
-_DIVIDER = re.compile(r"^---", re.MULTILINE)  # where tools that mail patches end a message
+_DIVIDER = re.compile(r"^---(?=[ \t\n\v\f\r])", re.MULTILINE)  # where tools that mail patches end a message
 _LINE = re.compile(r"^(?P<key>[A-Za-z][A-Za-z0-9-]*)[ \t]*:[ \t]*(?P<value>.*?)[ \t]*$")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=T)")
 _SPACE = " \t\r"  # what git trims; Python's own strip and splitlines take other bytes for space and ends of lines, too
@@ -71,33 +72,35 @@ class Message:
         ]
 
 
-def messages(root: Path, revisions: str) -> list[Message]:
+def messages(root: Path, *revisions: str) -> list[Message]:
     """The commits of a range, oldest first.
 
     Args:
         root: the project's folder.
-        revisions: "REV..HEAD" or "HEAD".
+        revisions: "REV..HEAD", or "HEAD", which "^REV" may follow.
 
     Raises:
         BaselineFailed: git cannot tell.
     """
     options = ["-z", "--reverse", "--no-show-signature", "--encoding=UTF-8", f"--format={'%x00'.join(_FIELDS)}"]
-    fields = os.fsdecode(git.run(root, "log", *options, revisions)).split("\0")[:-1]
-    return [_message(root, *fields[start : start + len(_FIELDS)]) for start in range(0, len(fields), len(_FIELDS))]
+    fields = os.fsdecode(git.run(root, "log", *options, *revisions)).split("\0")[:-1]
+    records = [fields[start : start + len(_FIELDS)] for start in range(0, len(fields), len(_FIELDS))]
+    return [_message(*record) for record in records]
 
 
-def changing(root: Path, revisions: str, paths: Sequence[str]) -> frozenset[str]:
+def changing(root: Path, revisions: Sequence[str], paths: Sequence[str]) -> frozenset[str]:
     """Ids of the commits of a range that change one of the paths; of merges those that hold what the merge alone does not explain.
 
     Raises:
         BaselineFailed: git cannot tell.
     """
-    answer = git.run(root, *git.LITERAL, "rev-list", "--no-merges", "--full-history", revisions, "--", *paths)
-    merges = [name for name in _meddling(root, revisions, paths) if not _like_a_parent(root, name, paths)]
-    return frozenset([*answer.decode().split(), *merges])
+    answer = git.run(root, *git.LITERAL, "rev-list", "--no-merges", "--full-history", *revisions, "--", *paths)
+    merges = list(_meddling(root, revisions, paths))
+    like = _like_a_parent(root, merges, paths) if merges else frozenset()
+    return frozenset([*answer.decode().split(), *merges]) - like
 
 
-def _meddling(root: Path, revisions: str, paths: Sequence[str]) -> Iterator[str]:
+def _meddling(root: Path, revisions: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
     """Merges that under the paths are not what git makes of their parents by itself."""
     try:
         yield from _differing(root, revisions, paths, "--max-parents=2", "--remerge-diff")
@@ -106,27 +109,39 @@ def _meddling(root: Path, revisions: str, paths: Sequence[str]) -> Iterator[str]
     yield from _differing(root, revisions, paths, "--min-parents=3", "--cc")
 
 
-def _differing(root: Path, revisions: str, paths: Sequence[str], *options: str) -> list[str]:
+def _differing(root: Path, revisions: Sequence[str], paths: Sequence[str], *options: str) -> list[str]:
     # The full history: without it git leaves out a branch whose work came to nothing. After a byte 0 nothing but a commit looks like an id.
     command = ("log", "--merges", "--full-history", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%x00%H", *options)
-    chunks = git.run(root, *git.LITERAL, *command, revisions, "--", *paths).split(b"\0")
+    chunks = git.run(root, *git.LITERAL, *command, *revisions, "--", *paths).split(b"\0")
     parts = (chunk.partition(b"\n") for chunk in chunks)
     return [name.decode() for name, _, patch in parts if re.fullmatch(rb"[0-9a-f]{40,64}", name) and patch.strip()]
 
 
-def _like_a_parent(root: Path, name: str, paths: Sequence[str]) -> bool:
-    """Whether a merge took one side as it is."""
-    parents = git.run(root, "rev-list", "--parents", "-1", name).decode().split()[1:]
-    return not all(git.run(root, *git.LITERAL, "diff-tree", "-r", "--name-only", parent, name, "--", *paths) for parent in parents)
+def _like_a_parent(root: Path, names: Sequence[str], paths: Sequence[str]) -> frozenset[str]:
+    """Merges that took one side as it is."""
+    lines = git.run(root, "rev-list", "--no-walk", "--parents", "--stdin", stdin="\n".join(names).encode()).decode().splitlines()
+    pairs = [(name, parent) for name, *parents in map(str.split, lines) for parent in parents]
+    # A pair that does not differ is left out of the answer.
+    asked = "".join(f"{name} {parent}\n" for name, parent in pairs).encode()
+    command = ("diff-tree", "-r", "--name-only", "--no-renames", "--format=%x00%H", "--stdin", "--", *paths)
+    differing = Counter(chunk.partition("\n")[0] for chunk in os.fsdecode(git.run(root, *git.LITERAL, *command, stdin=asked)).split("\0"))
+    return frozenset(name for name, parents in Counter(name for name, _ in pairs).items() if differing[name] < parents)
 
 
-def _message(root: Path, name: str, short: str, date: str, parents: str, text: str, block: str) -> Message:
+def _message(name: str, short: str, date: str, parents: str, text: str, block: str) -> Message:
     trailers = _parsed(block)
-    if _DIVIDER.search(text):
-        mailed = _parsed(os.fsdecode(git.run(root, "interpret-trailers", "--parse", stdin=os.fsencode(text))))
+    divider = _DIVIDER.search(text)
+    if divider:
+        mailed = _last_paragraph(text[: divider.start()])
         trailers = [trailer for trailer in trailers if trailer in mailed]
     day = _DAY.match(date)
     return Message(name, short, day[0] if day else None, " " in parents, text, tuple(trailers))
+
+
+def _last_paragraph(text: str) -> list[Trailer]:
+    """What may be trailers where the message ends with the text; its title is none."""
+    paragraphs = re.split(r"\n[ \t\r]*\n", text.strip("\n"))
+    return _parsed(re.sub(r"\n[ \t]+", " ", paragraphs[-1])) if len(paragraphs) > 1 else []
 
 
 def _parsed(block: str) -> list[Trailer]:

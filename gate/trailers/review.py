@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from gate.history import SHALLOW, Repository
 from gate.pytest_settings import text_of
 from gate.trailers import log, verdicts
 from gate.trailers.message import Message, changing, messages
+from gate.trailers.past import Past
 from gate.trailers.rule import Rule
 from gate.trailers.verdicts import Known
 
@@ -68,26 +70,38 @@ def review(config: Config, rule: Rule, since: str | None) -> Trailers:
     Args:
         config: the project's.
         rule: what commits have to say.
-        since: the commit before the first one; None takes the rule's own, and all commits without one.
+        since: the commit before the first one; the rule's own leaves out more. Without either, all commits.
 
     Raises:
         UsageError: there is no such commit, or a path of the rule names nothing.
         BaselineFailed: git cannot tell, as in a shallow clone that lacks what one of the commits changed.
     """
-    start, repository = since or rule.since, Repository.of(config.root)
-    revisions = f"{_resolved(repository, start)}..HEAD" if start else "HEAD"
-    repository.check_whole(revisions)
+    repository = Repository.of(config.root)
+    revisions = _range(repository, since, rule.since)
     _check_paths(config, rule, repository)
     bound = changing(config.root, revisions, rule.paths)
-    tree = _Tree(config, rule, strict=since is not None)
-    known = Known(tree.has_test, tree.has_page, tree.sources)
-    faults = [
-        Fault(f"commit {message.title}", told)
-        for message in messages(config.root, revisions)
-        if not message.merge or message.id in bound
-        for told in verdicts.wrong(message, rule, message.id in bound, known)
-    ]
+    with closing(Past(repository)) as past:
+        tree = _Tree(config, rule, None if since is not None else past)
+        known = Known(tree.has_test, tree.has_page, tree.sources)
+        faults = [
+            Fault(f"commit {message.title}", told)
+            for message in messages(config.root, *revisions)
+            if not message.merge or message.id in bound
+            for told in verdicts.wrong(message, rule, message.id in bound, known)
+        ]
     return Trailers((*faults, *_log_faults(config, rule)), len(bound))
+
+
+def _range(repository: Repository, *starts: str | None) -> list[str]:
+    """The commits that are newer than each of some, as git is asked for them."""
+    found = {_resolved(repository, start) for start in starts if start}
+    if len(found) > 1:  # of one that another follows, nothing has to be here
+        found = set(git.run(repository.top, "merge-base", "--independent", *found).decode().split())
+    for start in sorted(found):
+        repository.check_whole(f"{start}..HEAD")
+    if not found:
+        repository.check_whole("HEAD")
+    return ["HEAD", *(f"^{start}" for start in sorted(found))]
 
 
 def _resolved(repository: Repository, revision: str) -> str:
@@ -140,43 +154,29 @@ def _names(message: Message) -> list[str]:
 
 
 class _Tree:
-    """What there is to name, in the work tree and, unless strict, at a commit."""
+    """What there is to name, in the work tree and, where its past is given, at a commit."""
 
-    def __init__(self, config: Config, rule: Rule, *, strict: bool) -> None:
-        self._root, self._rule, self._strict = config.root, rule, strict
-        self._collected: dict[str, Collected] = {}
+    def __init__(self, config: Config, rule: Rule, past: Past | None) -> None:
+        self._root, self._rule, self._past = config.root, rule, past
+        self._read = partial(text_of, config.root)
+        self._collected = Collected(self._read)
 
     @cached_property
     def sources(self) -> frozenset[str]:
         """Ids in the log."""
         path = self._root / self._rule.provenance
-        return (
-            frozenset(entry.id for entry in log.entries(path.read_text(encoding="utf-8", errors="replace")))
-            if path.is_file()
-            else frozenset()
-        )
+        if not path.is_file():
+            return frozenset()
+        return frozenset(entry.id for entry in log.entries(path.read_text(encoding="utf-8", errors="replace")))
 
     def has_test(self, commit: str, file: str, name: str) -> bool:
         """Whether pytest collects a test, or a class of tests, as far as its syntax tells."""
-        return any(self._tests(place).answer(file, name) is not Answer.NONE for place in self._places(commit))
+        answer = self._collected.answer(file, name)
+        if answer is Answer.NONE and self._past:
+            answer = self._past.answer(commit, file, name)
+        return answer is not Answer.NONE
 
     def has_page(self, commit: str, name: str) -> bool:
         """Whether a page of work exists."""
-        return any(self._read(place, f"{self._rule.work}/{name}.md") is not None for place in self._places(commit))
-
-    def _places(self, commit: str) -> list[str]:
-        return [""] if self._strict else ["", commit]
-
-    def _tests(self, place: str) -> Collected:
-        if place not in self._collected:
-            self._collected[place] = Collected(partial(self._read, place))
-        return self._collected[place]
-
-    def _read(self, place: str, file: str) -> str | None:
-        """A file of the project; None where there is none, be it that no file can have the name."""
-        if not place:
-            return text_of(self._root, file)
-        try:
-            return git.run(self._root, "show", f"{place}:./{file}").decode("utf-8", errors="replace")
-        except (BaselineFailed, ValueError):  # the latter of a null character
-            return None
+        file = f"{self._rule.work}/{name}.md"
+        return self._read(file) is not None or (self._past is not None and self._past.has(commit, file))

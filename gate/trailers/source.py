@@ -18,12 +18,12 @@ _OF_ARXIV = re.compile(rf"10\.48550/arxiv\.{_PAPER}", re.IGNORECASE)
 
 
 def marks(text: str) -> frozenset[str]:
-    """What tells a source: its words, and every address, paper and DOI in it, each in one form.
+    """What tells a source: its words (C, C++ and C# are three), and every address, paper and DOI in it, each in one form.
 
     `http://www.example.org/a/`, `https://EXAMPLE.org/a#b` and `example.org/a` are one address; `arXiv:2001.01234`, its versions, its URLs
     and its DOI are one paper; `10.1000/xyz` and `https://doi.org/10.1000/XYZ` are one DOI.
     """
-    words = " ".join(re.findall(r"\w+", text.casefold()))
+    words = " ".join(re.findall(r"\w+[+#]*", text.casefold()))
     addresses = [found for match in _URL.finditer(text) if (found := _address(match))]
     papers = [_paper(match) for match in _ARXIV.finditer(text)]
     return frozenset([f"words {words}", *addresses, *papers, *(_doi(match[0]) for match in _DOI.finditer(text))])
@@ -35,7 +35,7 @@ def _address(match: re.Match[str]) -> str | None:
     if match["scheme"] is None and not (rest or match["host"].lower().startswith("www.")):
         return None  # a name with a dot in it, as torch.optim
     path = unquote(rest)
-    paper = _ARXIV_PATH.search(path) if host == "arxiv.org" or host.endswith(".arxiv.org") else None
+    paper = _ARXIV_PATH.search(path.partition("?")[0].rstrip("/")) if host == "arxiv.org" or host.endswith(".arxiv.org") else None
     if paper:
         return _paper(paper)
     doi = _DOI_PATH.search(path) if host in ("doi.org", "dx.doi.org") or "/doi/" in path.lower() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -105,6 +106,34 @@ def test_a_message_in_another_encoding_is_read_in_it(folder: Path) -> None:
     raw(folder, b"Gr\xf6\n", b"encoding nonsense\n")
     git(folder, "config", "i18n.logOutputEncoding", "ISO-8859-1")
     assert [message.text for message in messages(folder, "HEAD")[1:]] == ["Größe\n", "Gr\udcf6\n"]
+
+
+DIVIDED = [
+    "C\n\nWhy.\n---\n a | 1 +\n\nWP: 1\nGate: t\n", "C\n\nWP: 1\nSigned-off-by: A\n---\na note\n",
+    "C\n\n---x\n\nWP: 1\n", "C\n\n----\n\nWP: 1\n",
+    "C\n\n--- a/x\n+++ b/x\n\nWP: 1\n", "C\n\nWP: 1\nGate: t\n---\nof 3\n\nWP: 1\nGate: u\n", "C\nWP: 1\n---\n\nWP: 1\n", "---\n\nWP: 1\n",
+    "C\n\n---\t\n\nWP: 1\n", "C\n\nWP: 1\n  and more\n\n---\n\nWP: 1\n  and more\n", "C\n\nWP: 1\n\nWhy.\n---\n\nWP: 1\n",
+    "C\n\n ---\n\nWP: 1\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DIVIDED)
+def test_a_line_of_dashes_ends_a_message_where_git_says_so(folder: Path, text: str) -> None:
+    """What counts is what git sees whether or not it takes one for the end."""
+    raw(folder, text.encode())
+    (message,) = messages(folder, "HEAD~1..HEAD")
+    answers = (
+        subprocess.run(["git", "interpret-trailers", "--parse", *more], cwd=folder, input=text, capture_output=True, check=True, text=True)
+        for more in ([], ["--no-divider"])
+    )
+    cut, whole = (answer.stdout.splitlines() for answer in answers)
+    assert [f"{trailer.key}: {trailer.value}" for trailer in message.trailers] == [line for line in whole if line in cut]
+
+
+def test_lines_of_dashes_are_of_both_kinds() -> None:
+    """Some of them hide trailers and some do not."""
+    real = [text for text in DIVIDED if re.search(r"^---\s", text, re.MULTILINE)]
+    assert 0 < len(real) < len(DIVIDED)
 
 
 def test_windows_ends_of_lines_hide_nothing(folder: Path) -> None:

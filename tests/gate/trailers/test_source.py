@@ -14,6 +14,7 @@ PAPER = [
     "arXiv:2001.01234", "https://arxiv.org/abs/2001.01234v2", "Some paper (arXiv 2001.01234)", "http://www.arxiv.org/pdf/2001.01234v11.pdf",
     "ARXIV: 2001.01234v3", "export.arxiv.org/abs/2001.01234", "https://doi.org/10.48550/arXiv.2001.01234",
     "arXiv preprint arXiv:2001.01234", "10.48550/ARXIV.2001.01234", "https://arxiv.org/html/2001.01234v1#S2",
+    "arxiv.org/abs/2001.01234?context=cs", "https://arxiv.org/pdf/2001.01234v2.pdf/?download=1&a=b",
 ]  # fmt: skip
 OLD_PAPER = ["arXiv:math.GT/0309136", "arXiv:math/0309136v2", "https://arxiv.org/abs/math/0309136"]
 DOI = [
@@ -61,3 +62,10 @@ def test_names_with_dots_are_no_addresses() -> None:
 
 def test_words_tell_a_source_without_address() -> None:
     assert marks("The Manual!") == marks("the  manual") == {"words the manual"}
+
+
+def test_marks_behind_a_name_belong_to_it() -> None:
+    """Those that are ends of sentences, brackets or emphasis do not."""
+    assert len({marks(text) for text in ("C", "C++", "C#", "F#", "F")}) == 5
+    assert marks("**C++**, the manual.") == marks("c++ (the manual)")
+    assert marks("C, the manual") != marks("C++, the manual")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gate import bindings, collected
 from gate.config import Config, find
 from gate.errors import ConfigurationError, UsageError
 from gate.trailers.review import review
@@ -149,6 +152,86 @@ def test_commits_before_the_rule_are_left_alone(folder: Path) -> None:
         faults(folder, "nonsense")
 
 
+def test_commits_are_held_to_the_rule_where_they_are_newer_than_both_beginnings(folder: Path) -> None:
+    """Whichever is older; a beginning on another branch leaves out what that holds."""
+    start = git(folder, "rev-parse", "HEAD")
+    land(folder, "Careless")
+    rule = git(folder, "rev-parse", "HEAD")
+    git(folder, "branch", "other")
+    land(folder, "Change\n\nWP: wp-1\nProvenance: none")
+    late = git(folder, "rev-parse", "HEAD")
+    assert len(faults(folder, start)) == 4  # the rule has no beginning yet
+    write(folder, {"pyproject.toml": f'{CONFIG}since = "{rule}"\n'})
+    assert faults(folder, start) == ["has no trailer Gate:"]
+    assert faults(folder, late) == []
+    write(folder, {"pyproject.toml": f'{CONFIG}since = "{start}"\n'})
+    assert faults(folder, rule) == ["has no trailer Gate:"]
+    git(folder, "checkout", "-q", "-f", "other")
+    land(folder, "Careless as well")
+    aside = git(folder, "rev-parse", "HEAD")
+    git(folder, "merge", "-q", "-s", "ours", "-m", "Merge", late)
+    write(folder, {"pyproject.toml": f'{CONFIG}since = "{aside}"\n'})
+    assert faults(folder, rule) == ["has no trailer Gate:"]
+    assert faults(folder, late) == []
+    write(folder, {"pyproject.toml": f'{CONFIG}since = "{rule}"\n'})
+    assert len(faults(folder, late)) == 3
+    write(folder, {"pyproject.toml": f'{CONFIG}since = "nonsense"\n'})
+    with pytest.raises(UsageError, match="no such commit"):
+        faults(folder, late)
+
+
+def test_long_histories_take_no_process_a_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for lines of dashes, nor for tests and pages of files that are gone; such a file is parsed once."""
+    started: list[object] = []
+    parses: list[str] = []
+
+    class Counted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            started.append(arguments)
+            super().__init__(*arguments, **options)
+
+    def parsed(file: str, text: str) -> object:
+        parses.append(file)
+        return real(file, text)
+
+    real = bindings.parsed
+    monkeypatch.setattr(collected, "parsed", parsed)
+    counts, message = [], f"Change\n\n---\nof 3\n\n{WHOLE.replace('wp-1', 'wp-0')}"
+    commit(folder, {"docs/work/wp-0.md": "# Nought\n"}, "Page")
+    for number in range(2, 10):
+        land(folder, f"{WHOLE.replace('wp-1', 'wp-0')}\n\n{WHOLE}" if number % 2 else message)
+        if number not in (3, 9):
+            continue
+        commit(folder, {"tests/test_a.py": None, "docs/work/wp-0.md": None}, "Remove")
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", Counted)
+            started.clear()
+            parses.clear()
+            told = faults(folder)
+        counts.append(len(started))
+        assert parses == ["tests/test_a.py"]
+        assert any('"WP: wp-0" looks like a trailer' in fault for fault in told)
+        assert not any("does not exist" in fault or "no page" in fault for fault in told)
+        commit(folder, {"tests/test_a.py": FILES["tests/test_a.py"], "docs/work/wp-0.md": "# Nought\n"}, "Restore")
+    assert counts[0] == counts[1] > 5
+
+
+def test_a_file_of_tests_that_changed_is_read_as_each_commit_has_it(folder: Path) -> None:
+    """Negative control of reading it once: the same name is there at one commit and not at the next, by its text and by the settings."""
+    land(folder, f"Change\n\n{WHOLE}")
+    commit(folder, {"tests/test_a.py": "class TestA:\n    def test_b(self): pass\n"}, "Remove one")
+    land(folder, f"Late\n\n{WHOLE}")
+    commit(folder, {"tests/test_a.py": FILES["tests/test_a.py"], "pytest.ini": "[pytest]\npython_functions = check\n"}, "Rename")
+    land(folder, f"Later\n\n{WHOLE}")
+    commit(folder, {"tests/test_a.py": None, "pytest.ini": None}, "Remove all")
+    told = [fault for fault in faults(folder) if "does not exist" in fault]
+    assert [fault.split()[1] for fault in told] == [
+        "tests/test_a.py::test_c[a",
+        "tests/test_a.py::TestA::test_b",
+        "tests/test_a.py::test_c[a",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "told"),
     [
@@ -186,7 +269,7 @@ def test_under_a_heading_that_is_no_day_nothing_else_is_said_of_the_rows(folder:
 
 def test_none_is_right_where_there_may_be_none(folder: Path) -> None:
     """A change need not have a source, nor an assumption, and a page may be called so."""
-    write(folder, {"pyproject.toml": CONFIG.replace('"Gate"', '"Gate", "Assumptions"').replace("paths", "since = 'HEAD'\npaths")})
+    write(folder, {"pyproject.toml": CONFIG.replace('"Gate"', '"Gate", "Assumptions"')})
     base = commit(folder, {"docs/work/none.md": "# None\n"}, "Set up")
     gate = "Gate: tests/test_a.py::test_c"
     land(folder, f"Change\n\nWP: none\nProvenance: none\nAssumptions: none\n{gate}")
