@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -132,10 +133,15 @@ class Target:
 
 
 def replace(path: Path, text: str) -> None:
-    """Writes a file whole or not at all; bytes that came in as surrogates go out as they were. Raises OSError."""
+    """Writes a file whole or not at all, with the permissions that it had; surrogates go out as the bytes they were. Raises OSError."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
+    there = path.exists()
     try:
+        if there:
+            aside.touch(0o600)  # what is private is so from the first byte on
         aside.write_bytes(text.encode("utf-8", "surrogateescape"))
+        if there:
+            shutil.copymode(path, aside)
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ class Weight(str, Enum):
 
     CLAIM = "claim"  # judged and wrong
     UNJUDGED = "not-judged"  # there is no evidence to hold it against, though there has to be
-    INCONCLUSIVE = "inconclusive"  # the evidence does not reach it
+    INCONCLUSIVE = "inconclusive"  # nor of this, which the change leaves alone: told, and nothing more
     WARNING = "warning"
 
     def __str__(self) -> str:
@@ -27,14 +27,14 @@ class Issue:
         file: relative to the project.
         line: from 1.
         message: what is wrong and what to do.
-        hardware: whose evidence it lacks; None where it lacks none.
+        hardware: whose evidence it lacks; none where that is none's in particular.
     """
 
     weight: Weight
     file: str
     line: int
     message: str
-    hardware: str | None = None
+    hardware: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gate.claims.docstrings import Docstring, docstrings, is_special
 from gate.claims.issue import Issue, Weight
 from gate.claims.prose import Lines, blank, sentences, without_code, without_comments
 from gate.claims.tags import FORM, malformed, shielded, tags, without_tags
 
 WORDS = re.compile(r"\b(?:bit-identical|never|always|restores|raises)\b", re.IGNORECASE)
-_HEADING = re.compile(r"^[ \t]*(?:Args|Attributes|Example|Examples|Note|Raises|Returns|Yields):[ \t]*$", re.MULTILINE)
-
-Defined = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_SECTION = r"(?:Args|Attributes|Example|Examples|Note|Raises|Returns|Yields)"
+_HEADING = re.compile(  # of Google's, NumPy's and Sphinx's form: what a function raises is described, not promised
+    rf"^[ \t]*(?:{_SECTION}:[ \t]*$|{_SECTION}[ \t]*\r?\n[ \t]*-{{3,}}[ \t]*$|[:@]raises?\b[^:\n]*:)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,12 @@ class Promise:
         file: where it stands.
         line: that of the word that promises, from 1; of a sentence without one that of its first tag.
         text: the sentence on one line.
-        function: "FILE::NAME" of what promises, "FILE::" for a module; None for a document.
+        function: "FILE::NAME" of what promises, "FILE::" for a module; None for a document, and where there is no code that could.
         tests: ids of the tests that are named.
+        span: first and last line of the sentence.
+        owner: the qualified name of what has the docstring, empty for a module; None in a document.
+        accessor: "setter" or "deleter" where it stands in one of a property.
+        weight: of the issue where no test is named; a warning where Python itself calls what promises.
     """
 
     file: str
@@ -35,23 +40,30 @@ class Promise:
     text: str
     function: str | None
     tests: tuple[str, ...]
+    span: tuple[int, int] = (0, 0)
+    owner: str | None = None
+    accessor: str | None = None
+    weight: Weight = Weight.CLAIM
 
 
 def of_source(file: str, source: str) -> Iterator[Promise]:
-    """The promises in the docstrings of a module's public names. Raises SyntaxError."""
-    for name, begin, text in docstrings(source):
-        yield from _found(file, text, _HEADING.sub(blank, without_code(text, indented=False)), begin, f"{file}::{name}")
+    """The promises in the docstrings of a module's public names, and those elsewhere that name who holds them. Raises SyntaxError."""
+    for one in docstrings(source):
+        plain = _HEADING.sub(blank, without_code(one.text, indented=False))
+        for promise in _found(file, one.text, plain, one.line):
+            if one.public or promise.tests:
+                yield _spoken(promise, one)
 
 
 def of_document(file: str, text: str) -> Iterator[Promise]:
     """The promises in a document that name who holds them; the others promise at their own risk."""
-    yield from (promise for promise in _found(file, text, _plain(text), 1, None) if promise.tests)
+    yield from (promise for promise in _found(file, text, _plain(text), 1) if promise.tests)
 
 
 def misspelt_in_source(file: str, source: str) -> Iterator[Issue]:
-    """What was meant to be a tag in the docstrings of a module's public names: nobody would hold it. Raises SyntaxError."""
-    for _, begin, text in docstrings(source):
-        yield from _misspelt(file, text, without_code(text, indented=False), begin)
+    """What was meant to be a tag in the docstrings of a module: nobody would hold it. Raises SyntaxError."""
+    for one in docstrings(source):
+        yield from _misspelt(file, one.text, without_code(one.text, indented=False), one.line)
 
 
 def misspelt_in_document(file: str, text: str) -> Iterator[Issue]:
@@ -59,18 +71,17 @@ def misspelt_in_document(file: str, text: str) -> Iterator[Issue]:
     return _misspelt(file, text, _plain(text), 1)
 
 
-def docstrings(source: str) -> Iterator[tuple[str, int, str]]:
-    """Name, first line and text of the docstrings of a module's public names; the module's own name is empty. Raises SyntaxError."""
-    for name, node in _public(ast.parse(source), ""):
-        text = ast.get_docstring(node, clean=False)
-        if text:
-            yield name, node.body[0].lineno, text
-
-
 def untold(promise: Promise) -> Issue:
     """The issue of a promise that names no test."""
     short = promise.text if len(promise.text) <= 100 else f"{promise.text[:97]}..."
-    return Issue(Weight.CLAIM, promise.file, promise.line, f'promises without saying who holds it: "{short}" Add [held by TEST]')
+    return Issue(promise.weight, promise.file, promise.line, f'promises without saying who holds it: "{short}" Add [held by TEST]')
+
+
+def misplaced(promise: Promise) -> Issue:
+    """The issue of a promise in a setter or a deleter, which has the name of its getter in the evidence."""
+    told = f"a {promise.accessor} promises, and the evidence does not tell its faults from the getter's"
+    ask = "Promise it in the getter's docstring, which speaks for all of the property, and name there who holds it"
+    return Issue(Weight.CLAIM, promise.file, promise.line, f"{told}. {ask}")
 
 
 def matches(asked: str, ran: str) -> bool:
@@ -83,21 +94,11 @@ def within(function: str, promising: str) -> bool:
     return function == promising or function.startswith(promising if promising.endswith("::") else f"{promising}.")
 
 
-def _public(node: Defined, prefix: str) -> Iterator[tuple[str, Defined]]:
-    yield prefix, node
-    for child in _defined(node.body) if isinstance(node, (ast.Module, ast.ClassDef)) else ():
-        if not child.name.startswith("_"):
-            yield from _public(child, f"{prefix}.{child.name}" if prefix else child.name)
-
-
-def _defined(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Classes and functions of a body, those under `if` and `try` too."""
-    for child in body:
-        if isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield child
-        elif isinstance(child, (ast.If, ast.Try)):
-            handlers = [inner for handler in getattr(child, "handlers", []) for inner in handler.body]
-            yield from _defined([*child.body, *handlers, *child.orelse, *getattr(child, "finalbody", [])])
+def _spoken(promise: Promise, docstring: Docstring) -> Promise:
+    """A promise with what it speaks for."""
+    function = None if docstring.keeper is None else f"{promise.file}::{docstring.keeper}"
+    weight = Weight.WARNING if is_special(docstring.owner.rpartition(".")[2]) else Weight.CLAIM
+    return replace(promise, function=function, owner=docstring.owner, accessor=docstring.accessor, weight=weight)
 
 
 def _plain(text: str) -> str:
@@ -112,7 +113,7 @@ def _misspelt(file: str, text: str, plain: str, begin: int) -> Iterator[Issue]:
         yield Issue(Weight.CLAIM, file, begin + lines.of(place) - 1, f"{short} looks like a tag, and is none. Write {FORM}")
 
 
-def _found(file: str, text: str, plain: str, begin: int, function: str | None) -> Iterator[Promise]:
+def _found(file: str, text: str, plain: str, begin: int) -> Iterator[Promise]:
     known, lines = tags(text, plain), Lines(text)
     untagged, starts = without_tags(known, plain), [tag.start for tag in known]
     for place, sentence in sentences(shielded(known, plain)):
@@ -122,4 +123,5 @@ def _found(file: str, text: str, plain: str, begin: int, function: str | None) -
         if named or word:
             line = begin + lines.of(word.start() if word else named[0].start) - 1
             told = " ".join(plain[place:stop].split())
-            yield Promise(file, line, told, function, tuple(test for tag in named for test in tag.tests))
+            span = (begin + lines.of(place) - 1, begin + lines.of(max(stop - 1, place)) - 1)
+            yield Promise(file, line, told, None, tuple(test for tag in named for test in tag.tests), span)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gate import output
 from gate.claims import figures, holding, pages, promises
+from gate.claims.change import Change
 from gate.claims.issue import Issue, Weight
 from gate.claims.prose import is_prose
 from gate.claims.witnesses import Witnesses
@@ -19,7 +21,6 @@ from gate.errors import ConfigurationError, UsageError
 from gate.evidence.present import Present
 from gate.evidence.statement import Kind
 from gate.evidence.status import View
-from gate.output import replace
 from gate.pytest_settings import text_of
 from gate.verdict import Verdict, worst
 from golden.errors import StoreError
@@ -50,9 +51,9 @@ class Claims:
 
     @property
     def exit_code(self) -> int:
-        """1 where a claim is wrong, 3 where one cannot be judged, else 0."""
+        """1 where a claim is wrong, 3 where one cannot be judged, but for want of nothing except what may be missing; else 0."""
         codes = {Weight.CLAIM: 1, Weight.UNJUDGED: Verdict.NOT_JUDGED.exit_code}
-        counting = [issue for issue in self.issues if issue.hardware is None or issue.hardware not in self.allowed]
+        counting = [issue for issue in self.issues if not issue.hardware or not set(issue.hardware) <= set(self.allowed)]
         return worst([0, *(codes.get(issue.weight, 0) for issue in counting)])
 
     def count(self, weight: Weight) -> int:
@@ -97,42 +98,57 @@ class Scope:
 
 
 def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, ...] = ()) -> Claims:
-    """Judges every claim of a project.
+    """Judges every claim of a project. What a change leaves alone has to be right, but needs no evidence of its own.
 
     Args:
         view: the project and its evidence.
-        since: ids of the commits that a record of a change alone may have begun with.
+        since: the id of the commit that the change, and a record of it alone, begins with; empty where everything is the change.
         allowed: hardware whose evidence may be missing.
 
     Raises:
         ConfigurationError: [tool.gate.claims] is wrong.
+        BaselineFailed: git does not know one of the commits.
     """
     scope, present = Scope.of(view.config), view.here.present
     witnesses = Witnesses(view.archive.records, view.here, since)
+    change = Change.since(view.config.root, next(iter(since), None))
     issues: list[Issue] = []
     told = list(_promises(present, scope, issues))
     collected = Collected(partial(text_of, view.config.root))
     subjects = (subject for filed in view.archive.records for subject in filed.record.subjects)
-    read = {subject.name for subject in subjects if subject.kind is Kind.FILE}
+    known = {subject.name for subject in subjects if subject.kind is Kind.FILE}
     marked = 0
     for file, text in _texts(present, filter(is_prose, present.files)):
         marked += len(figures.figures(text))
-        issues += figures.judged(file, text, witnesses)
+        for issue in figures.judged(file, text, witnesses):
+            issues += _weighed([issue], change.touches(file, issue.line, issue.line))
         if not _is_history(file):
             issues += figures.unmarked(file, text)
         if PurePosixPath(file).is_relative_to(scope.work):
-            issues += pages.judged(file, text, view.config.root, lambda path: path.endswith(".py") or path in read, partial(_digests, view))
+            issues += pages.judged(
+                file, text, view.config.root, lambda path: path.endswith(".py") or path in known, partial(_digests, view)
+            )
     for promise in told:
-        issues += holding.judged(promise, collected.answer, witnesses, view.required.needs) if promise.tests else [promises.untold(promise)]
+        if promise.accessor or not promise.tests:
+            issues.append(promises.misplaced(promise) if promise.accessor else promises.untold(promise))
+            continue
+        found = list(holding.judged(promise, collected.answer, witnesses, view.required.needs))
+        issues += _weighed(found, bool(found) and change.touches_promise(promise))
     held = sum(bool(promise.tests) for promise in told)
     return Claims(tuple(sorted(issues, key=lambda issue: (issue.file, issue.line))), marked, held, allowed)
 
 
+def _weighed(found: Iterable[Issue], touched: bool) -> Iterator[Issue]:
+    """What evidence does not reach is not judged, where the change touches it."""
+    for issue in found:
+        yield replace(issue, weight=Weight.UNJUDGED) if touched and issue.weight is Weight.INCONCLUSIVE else issue
+
+
 def refresh(view: View) -> list[str]:
-    """Writes every figure of a document as the evidence says. What lies outside the project stays as it is.
+    """Writes every figure of a document as the evidence says. What lies outside the project, or is half a figure, stays as it is.
 
     Returns:
-        What became of the documents whose figures are others now, a line each.
+        What became of the documents whose figures are others now, or cannot be told from what stands around them, a line each.
 
     Raises:
         StoreError: the disk or its permissions; each document is whole.
@@ -140,6 +156,10 @@ def refresh(view: View) -> list[str]:
     witnesses, root = Witnesses(view.archive.records, view.here), view.config.root.resolve()
     told = []
     for file, text in _texts(view.here.present, filter(is_prose, view.here.present.files)):
+        odd = next((figure for figure in figures.figures(text) if not figure.whole), None)
+        if odd:
+            told.append(f"{file}:{odd.line}: its figures stay as they are: {odd.fault}")
+            continue
         new = figures.refreshed(text, witnesses)
         if new == text:
             continue
@@ -148,7 +168,7 @@ def refresh(view: View) -> list[str]:
             told.append(f"{file} leads out of the project, to {path}: its figures stay as they are. Put the document itself there")
             continue
         try:
-            replace(path, new)
+            output.replace(path, new)
         except OSError as error:
             raise StoreError.of(error, path) from error
         told.append(f"refreshed {file}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import UsageError
-from gate.output import Target
+from gate.output import Target, replace
 from golden.errors import StoreError
 
 FULL = """
@@ -124,3 +124,13 @@ def test_nothing_that_json_does_not_know_is_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nan"):
         Target(str(file)).write({"a": float("nan")})
     assert not file.exists()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o600, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    """What runs still runs, and what is private stays so."""
+    path = tmp_path / "page.md"
+    path.write_text("old")
+    path.chmod(mode)
+    replace(path, "new")
+    assert (path.read_text(), path.stat().st_mode & 0o777, len(list(tmp_path.iterdir()))) == ("new", mode, 1)

@@ -51,10 +51,11 @@ def test_an_edited_figure_is_a_claim(witnesses: Witnesses) -> None:
 @pytest.mark.parametrize(
     ("name", "weight", "message"),
     [
-        ("h200/tests.passed", "not-judged", "no fresh evidence of tests on h200"),
+        ("h200/tests.passed", "inconclusive", "no fresh evidence of tests on h200. Run gate check --all on a machine with h200"),
         ("cpu/tests.pased", "claim", "did you mean 'passed'?"),
         ("cpu.tests.passed", "claim", "names no figure"),
-        ("cpu/torch-2.9.1/goldens.identical", "not-judged", "no fresh evidence of goldens"),
+        ("cpu/torch-2.9.1/goldens.identical", "inconclusive", "Run gate verify --torch 2.9.1"),
+        ("cpu/testes.passed", "claim", "names no check, did you mean 'tests'?"),
     ],
 )
 def test_what_names_no_evidence_is_told(name: str, weight: str, message: str, witnesses: Witnesses) -> None:
@@ -109,6 +110,29 @@ def test_what_was_meant_to_be_a_marker_is_told(text: str, witnesses: Witnesses) 
 )
 def test_other_comments_are_no_markers(text: str, witnesses: Witnesses) -> None:
     assert told(text, witnesses) == []
+
+
+LOST = "2 tests.\n\nAn important paragraph.\n\n## Another\n\nMore"
+
+
+@pytest.mark.parametrize(
+    "between", [LOST, "about 7 tests, see issue", "3,", ",3", "1,16", "11,69", "1 169", "-3", "1169\n", "\n1169", "3 of 4", "N", "x" * 200]
+)
+def test_what_is_not_one_figure_is_told_and_stays(between: str, witnesses: Witnesses) -> None:
+    """A close that was forgotten reaches to one that was left over: nothing that people wrote may go, nor count as a figure."""
+    text = MARKED.format(between)
+    ((weight, line, message),) = told(text, witnesses)
+    assert (weight, line) == ("claim", 3)
+    assert "which is not one figure on one line. Put one between them, or close the marker after its figure" in message
+    assert ("\n" in message, len(message) < 260) == (False, True)
+    assert [figure.whole for figure in figures(text)] == [False]
+
+
+@pytest.mark.parametrize(("between", "new"), [("", "1169"), (" 7 ", " 1169 "), ("7,000", "1,169"), ("0", "1169")])
+def test_one_figure_is_refreshed_and_blanks_around_it_stay(between: str, new: str, witnesses: Witnesses) -> None:
+    """Nothing yet is one, too."""
+    assert refreshed(MARKED.format(between), witnesses) == MARKED.format(new)
+    assert "Refresh it: gate status --write" in told(MARKED.format(between), witnesses)[0][2]
 
 
 def test_code_shows_markers_and_claims_nothing(witnesses: Witnesses) -> None:

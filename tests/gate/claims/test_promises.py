@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from gate.claims.docstrings import docstrings
 from gate.claims.holding import judged
-from gate.claims.promises import Promise, docstrings, misspelt_in_document, misspelt_in_source, of_document, of_source
+from gate.claims.issue import Weight
+from gate.claims.promises import Promise, misplaced, misspelt_in_document, misspelt_in_source, of_document, of_source, untold
 from gate.collected import Collected
 from gate.evidence.required import Need
 from tests.gate.claims.code_samples import READ, UNREAD
@@ -34,6 +36,7 @@ class Optimizer:
 
     def step(self):
         """Restores momenta [held by tests/test_x.py::test_read]. Says `never` and "whenever" alone."""
+        self.momenta = 1
 
     def _hidden(self):
         """Never seen."""
@@ -147,10 +150,101 @@ def test_a_docstring_s_indented_paragraphs_are_prose() -> None:
     assert [issue.line for issue in misspelt_in_source("toy.py", source.replace("held", "Held"))] == [4, 9]
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        "Raises:\n        ValueError: If x is 0.", "Raises\n    ------\n    ValueError\n        If x is 0.",
+        ":raises ValueError: If x is 0.",
+        ":raises: If x is 0.", "@raises ValueError: If x is 0.",
+    ],
+)  # fmt: skip
+def test_what_a_function_raises_is_described_in_any_form(section: str) -> None:
+    """Google's, NumPy's, Sphinx's, Epytext's. What a sentence promises there is promised all the same."""
+    source = f'def f(x):\n    """Halves.\n\n    {section}\n    """\n'
+    assert list(of_source("toy.py", source)) == []
+    (promise,) = of_source("toy.py", source.replace("If x is 0", "Always if x is 0"))
+    assert promise.line == 4 + section.count("\n")
+
+
+def test_a_sentence_that_begins_with_raises_promises() -> None:
+    assert len(list(of_source("toy.py", 'def f(x):\n    """Halves. Raises ValueError if x is 0."""\n'))) == 1
+    assert len(list(of_source("toy.py", 'def f(x):\n    """Halves.\n\n    Raises\n    what is low.\n    """\n'))) == 1
+
+
+TAG = "[held by tests/x.py::a]"
+ASIDE = {
+    "_f": f'def _f():\n    """Never {TAG}."""\n    return 1\n',
+    "_A.g": f'class _A:\n    def g(self):\n        """Never {TAG}."""\n        return 1\n',
+    "f.inner": f'def f():\n    def inner():\n        """Never {TAG}."""\n        return 1\n    return inner\n',
+    "A": f'class A:\n    x = 1\n    """Never {TAG}."""\n',
+    "": f'x = 1\n"""Never {TAG}."""\n',
+}
+
+
+@pytest.mark.parametrize("owner", ASIDE)
+def test_a_tag_is_a_claim_wherever_it_stands(owner: str) -> None:
+    """In a private name, in a function within another, below an attribute; without a tag nobody has to promise there."""
+    (promise,) = of_source("toy.py", ASIDE[owner])
+    assert (promise.function, promise.tests) == (f"toy.py::{owner}", ("tests/x.py::a",))
+    assert list(of_source("toy.py", ASIDE[owner].replace(f" {TAG}", ""))) == []
+    assert len(list(misspelt_in_source("toy.py", ASIDE[owner].replace("[held", "[Held")))) == 1
+
+
+@pytest.mark.parametrize(("name", "weight"), [("__exit__", Weight.WARNING), ("__call__", Weight.WARNING), ("close", Weight.CLAIM)])
+def test_methods_that_python_calls_are_public(name: str, weight: Weight) -> None:
+    """A sentence of theirs that names nobody is warned of; `_close` may say what it likes."""
+    source = f'class A:\n    def {name}(self):\n        """Always ends."""\n        return 1\n'
+    (promise,) = of_source("toy.py", source)
+    assert (promise.function, untold(promise).weight) == (f"toy.py::A.{name}", weight)
+    assert list(of_source("toy.py", source.replace(name, f"_{name.strip('_')}"))) == []
+
+
+ACCESSORS = """class A:
+    @property
+    def v(self):
+        \"\"\"Never odd {0}.\"\"\"
+        return 2
+
+    @v.{1}
+    def v(self, value):
+        \"\"\"Never holds an odd number {0}.\"\"\"
+        self.w = value
+"""
+
+
+@pytest.mark.parametrize("accessor", ["setter", "deleter"])
+def test_a_setter_s_promise_is_not_held_by_its_getter_s_test(accessor: str) -> None:
+    """Both have one name, in the evidence too."""
+    getter, setter = of_source("toy.py", ACCESSORS.format(TAG, accessor))
+    assert (getter.accessor, setter.accessor, setter.line) == (None, accessor, 9)
+    assert f"a {accessor} promises" in misplaced(setter).message
+
+
+@pytest.mark.parametrize(
+    ("source", "function"),
+    [
+        ('class TooLate(Exception):\n    """{0}"""\n', None),
+        ('class TooLate(Exception):\n    """{0}"""\nx = 1\n', "toy.py::"),
+        ('class A:\n    def f(self):\n        """{0}"""\n        ...\n    def g(self):\n        return 1\n', "toy.py::A"),
+        ('class A:\n    """{0}"""\n    x: int\n    def g(self):\n        return 1\n', "toy.py::A"),
+    ],
+)
+def test_what_holds_no_code_promises_for_what_encloses_it(source: str, function: str | None) -> None:
+    """No fault can be planted in an exception that is but a name: no test could hold what it says."""
+    (promise,) = of_source("toy.py", source.format(f"Never {TAG}."))
+    assert promise.function == function
+
+
+HEADS = ["for a in b", "while a", "with a as b", "if a"]
+
+
 def test_docstrings_below_conditions_are_public_too() -> None:
     source = 'try:\n    import x\nexcept ImportError:\n    def f():\n        """Never."""\n'
     source += 'if x:\n    pass\nelse:\n    class A:\n        """A."""\n'
-    assert [(name, line) for name, line, _ in docstrings(source)] == [("f", 5), ("A", 10)]
+    source += "".join(f'{head}:\n    def g{place}():\n        """Never."""\n' for place, head in enumerate(HEADS))
+    source += 'match x:\n    case 1:\n        class B:\n            """B."""\n'
+    found = [(one.owner, one.line) for one in docstrings(source) if one.public]
+    assert found == [("f", 5), ("A", 10), *((f"g{place}", 13 + 3 * place) for place in range(len(HEADS))), ("B", 26)]
 
 
 @dataclass
@@ -215,14 +309,22 @@ UNASKED: dict[str, Any] = {"killers": NEAR, "named": ()}
         ({"passed": {}, "partial": ("tests",)}, "inconclusive", "not all are fresh. Run gate check --all"),
         ({"passed": {}, "missing": ("h200",)}, "inconclusive", "not all are fresh"),
         ({"passed": None}, "inconclusive", "no fresh evidence that it ran. Run gate check --all"),
-        ({"passed": None, "needs": ()}, "inconclusive", "no fresh evidence that it ran. Run gate check --all"),
+        ({"passed": None, "needs": ()}, "inconclusive", "Run gate check --all, and put tests into [tool.gate.required]"),
         ({"killers": None}, "inconclusive", "no fresh evidence of mutants that it could have killed. Run gate mutate src/toy.py"),
-        ({"killers": None, "needs": ("tests",)}, "inconclusive", "no fresh evidence of mutants"),
+        (
+            {"killers": None, "needs": ("tests",)},
+            "inconclusive",
+            "where tests/test_x.py imports nothing of it), and put mutation into [tool.gate.required]",
+        ),
         ({"killers": None, "needs": ("tests",), "function": None}, "inconclusive", "Run gate mutate (with --all-tests"),
         ({"killers": OTHER}, "claim", "which kills no mutant of src/toy.py::Optimizer.step. Name a test that does"),
         ({"killers": OTHER, "hardware": "h200"}, "claim", "which kills no mutant of src/toy.py::Optimizer.step"),
         ({"killers": OTHER, "function": None}, "claim", "which kills no mutant of anything"),
-        ({"killers": {}}, "claim", "which kills no mutant of"),
+        (
+            {"killers": {}},
+            "claim",
+            "which kills no mutant of src/toy.py::Optimizer.step (no test kills any there: where there is no code for",
+        ),
         ({"killers": {"src/toy.py::Optimizer.stepper": frozenset({"tests/test_x.py::test_read"})}}, "claim", "kills no mutant of"),
         ({"killers": OTHER, "partial": ("mutation",), "hardware": "h200"}, "inconclusive", "asked about no mutant of"),
         ({"killers": OTHER, "missing": ("cpu",), "hardware": "h200"}, "inconclusive", "asked about no mutant of"),
@@ -248,3 +350,17 @@ def test_a_source_that_no_merge_needs_mutants_of_is_told() -> None:
     for paths, short in (((), True), (("src",), True), (("src/toy.py",), True), (("src/to",), False), (("src/lib.py",), False)):
         ((_, text),) = said(paths=paths, **UNASKED)
         assert (told not in text) == short
+
+
+@pytest.mark.parametrize("missing", [("h200",), ("cpu", "h200"), ("cpu",)])
+def test_what_evidence_a_promise_lacks_is_told(missing: tuple[str, ...]) -> None:
+    """All of it: what may be missing excuses a promise only where nothing else is."""
+    promise = Promise("src/toy.py", 7, "Never.", "src/toy.py::Optimizer.step", ("tests/test_x.py::test_read",))
+    needs = [Need(check, hardware) for check in ("tests", "mutation") for hardware in ("cpu", "h200")]
+    for evidence in (
+        Evidence(passed={}, missing=missing),
+        Evidence(passed={"tests/test_x.py": {"test_read"}}, killers=NEAR, missing=missing),
+    ):
+        witnesses: Any = evidence
+        (issue,) = judged(promise, TESTS.answer, witnesses, needs)
+        assert (issue.weight, issue.hardware) == (Weight.INCONCLUSIVE, missing)

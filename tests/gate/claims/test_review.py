@@ -129,24 +129,121 @@ def test_a_document_s_promise_is_judged_by_what_its_test_was_asked(toy: Toy) -> 
     assert (texts(toy), look(toy).exit_code) == ([], 0)
 
 
-def test_a_promise_is_not_judged_by_what_a_change_alone_was_asked(toy: Toy) -> None:
+HELD = " [held by tests/test_replay.py::test_it]"
+
+
+def since(toy: Toy, base: str, *allowed: str) -> tuple[list[Weight], int]:
+    found = review(View.of(toy.config), frozenset([base]), allowed)
+    return [issue.weight for issue in found.issues], found.exit_code
+
+
+def test_a_promise_that_a_change_leaves_alone_is_not_judged_by_what_the_change_was_asked(toy: Toy) -> None:
     """Of the tests that a change touches, and the mutants in its lines, most promises hear nothing."""
     base = toy.git("rev-parse", "HEAD")
-    toy.commit("Change", src__update_py=UPDATE.format(" [held by tests/test_replay.py::test_it]") + "\nx = 1\n", src__replay_py="y = 1\n")
+    toy.commit("Change", src__update_py=UPDATE.format(HELD) + "\nx = 1\n", src__replay_py="y = 1\n")
+    told = ([Weight.INCONCLUSIVE], 0)
     toy.tests(since=base, details={"passed": {}}, counts={"total": 1, "passed": 1})
-    found = review(View.of(toy.config), frozenset([base]))
-    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]
+    assert since(toy, base) == told
     toy.tests(details={"passed": {}})
-    found = review(View.of(toy.config), frozenset([base]))
-    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]  # h200's may show it
+    assert since(toy, base) == told  # h200's may show it
     toy.tests()
     toy.mutation(since=base, details={"killed": {"src/update.py::update": []}, "asked": ["tests/test_replay.py::test_it"]})
-    found = review(View.of(toy.config), frozenset([base]))
-    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.INCONCLUSIVE, 0)]
+    assert since(toy, base) == told
     toy.tests(details={"passed": {}})
     toy.tests("h200", details={"passed": {}, "cuda": {"passed": 1}})
+    assert since(toy, base) == ([Weight.CLAIM], 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "touched"),
+    [
+        ({"README_md": "# Toys\n\nIt never\nfails [held by tests/test_replay.py::test_it].\n\nMore.\n"}, False),
+        ({"README_md": "# Toy\n\nIt never\nfalls [held by tests/test_replay.py::test_it].\n\nMore.\n"}, True),
+        ({"README_md": "# Toy\n\nIt surely never\nfails [held by tests/test_replay.py::test_it].\n\nMore.\n"}, True),
+        ({"src__update_py": UPDATE.format(HELD) + "\n\ndef more():\n    return 2\n"}, False),
+        ({"src__update_py": UPDATE.format(HELD).replace("    return", "    # down\n\n    return")}, False),
+        ({"src__update_py": UPDATE.format(HELD).replace("return w - 1", "# return w - 1")}, True),
+        ({"src__update_py": "import abc\n\n\n" + UPDATE.format(HELD)}, False),
+        ({"src__update_py": UPDATE.format(HELD).replace("w - 1", "w - 2")}, True),
+        ({"src__update_py": UPDATE.format(HELD).replace("the same", "a like one")}, True),
+        ({"src__update_py": "import abc\n\n\n@abc.x\n" + UPDATE.format(HELD)}, True),
+        ({"tests__test_replay_py": "def test_it():\n    pass\n\n\ndef test_more():\n    pass\n"}, False),
+        ({"tests__test_replay_py": "def test_it():\n    assert True\n"}, True),
+    ],
+)
+def test_a_promise_that_a_change_touches_has_to_be_judged(toy: Toy, files: dict[str, Any], touched: bool) -> None:
+    """Its sentence, the function that promises, or the test that is to hold it."""
+    base = toy.commit("Say", README_md="# Toy\n\nIt never\nfails [held by tests/test_replay.py::test_it].\n\nMore.\n")
+    toy.commit("Change", **files, src__replay_py="y = 1\n", tests__test_new_py="def test_new():\n    pass\n")
+    weights, code = since(toy, base)
+    assert (Weight.UNJUDGED in weights, code) == (touched, 3 if touched else 0)
+    assert len(weights) == 2
+    assert since(toy, base, "cpu", "h200")[1] == 0
+    assert since(toy, base, "h200")[1] == code
+
+
+def test_a_figure_that_a_change_leaves_alone_needs_no_evidence_of_everything(toy: Toy) -> None:
+    """One that it touches does."""
+    base = toy.commit("Count", README_md="# Toy\n<!-- gate: cpu/tests.passed -->169<!-- /gate --> tests\n\nMore.\n")
+    toy.commit("Change", src__replay_py="y = 1\n", README_md="# Toy\n<!-- gate: cpu/tests.passed -->169<!-- /gate --> tests\n\nLess.\n")
     found = review(View.of(toy.config), frozenset([base]))
-    assert [(issue.weight, found.exit_code) for issue in found.issues] == [(Weight.CLAIM, 1)]
+    assert found.exit_code == 0
+    assert "README.md:2: inconclusive: cpu/tests.passed cannot be told" in found.issues[0].text
+    toy.commit("Count", README_md="# Toy\n<!-- gate: cpu/tests.passed -->170<!-- /gate --> tests\n\nMore.\n")
+    found = review(View.of(toy.config), frozenset([base]))
+    assert found.exit_code == 3
+    assert found.issues[0].text.endswith("there is no fresh evidence of tests on cpu. Run gate check --all")
+
+
+@pytest.mark.parametrize("required", ['goldens = ["cpu"]', 'tests = ["cpu"]', 'tests = ["cpu"]\nmutation = ["cpu"]'])
+def test_a_promise_that_nothing_holds_is_never_passed_over(toy: Toy, required: str) -> None:
+    """Whatever a merge needs, and the evidence that is there."""
+    before, _, after = SCOPED.partition('tests = ["cpu", "h200"]\ngoldens = ["cpu"]\nmutation = ["cpu"]')
+    toy.commit("Need less", pyproject_toml=before + required + after)
+    assert look(toy).exit_code == 0
+    toy.commit(
+        "Test", tests__test_new_py="def test_nothing():\n    pass\n",
+        README_md="# Toy\nIt never fails\n[held by tests/test_new.py::test_nothing].\n",
+    )  # fmt: skip
+    assert look(toy).exit_code == 3
+    told = [issue.text for issue in look(toy).issues]
+    assert all("Run gate check --all" in text for text in told)
+    assert all(("put tests into [tool.gate.required]" in text) == ("tests" not in required) for text in told)
+    toy.tests(details={"passed": {"tests/test_replay.py": ["test_it"], "tests/test_new.py": ["test_nothing"]}})
+    assert look(toy).exit_code == 3
+
+
+def test_a_promise_of_a_gpu_s_test_may_lack_the_gpu_s_evidence(toy: Toy) -> None:
+    """Where that is allowed to be stale, and the CPU's is all there."""
+    toy.commit("Change", src__replay_py="y = 1\n")
+    toy.tests(details={"passed": {}})
+    assert [issue.hardware for issue in look(toy).issues] == [("h200",)]
+    assert look(toy).exit_code == 3
+    assert review(View.of(toy.config), allowed=("h200",)).exit_code == 0
+    toy.commit("Change", src__replay_py="y = 2\n")
+    assert review(View.of(toy.config), allowed=("h200",)).exit_code == 3
+
+
+def test_a_promise_of_a_setter_is_named_with_what_to_do(toy: Toy) -> None:
+    source = (
+        'class A:\n    @property\n    def v(self):\n        """One."""\n        return 1\n\n'
+        f'    @v.setter\n    def v(self, value):\n        """Never odd{HELD}."""\n        self.w = value\n'
+    )
+    toy.commit("Set", src__lib_py=source)
+    (text,) = [text for text in texts(toy) if "lib" in text]
+    assert text.startswith("src/lib.py:9: claim: a setter promises")
+    assert "Promise it in the getter's docstring" in text
+
+
+def test_refreshing_leaves_a_document_whose_markers_hold_more_than_a_figure(toy: Toy) -> None:
+    """A close was forgotten, and a later one left over: the paragraphs between them stay, and the line is named."""
+    text = "Now\n<!-- gate: cpu/tests.passed -->2 tests.\n\nA paragraph.\n\nMore<!-- /gate --> here.\n"
+    toy.commit("Count", README_md=text, docs__page_md="<!-- gate: cpu/tests.passed -->2<!-- /gate -->\n")
+    (toy.folder / "docs/page.md").chmod(0o755)
+    first, second = refresh(View.of(toy.config))
+    assert first.startswith("README.md:2: its figures stay as they are: between the markers of cpu/tests.passed stands")
+    assert (second, (toy.folder / "README.md").read_text()) == ("refreshed docs/page.md", text)
+    assert (toy.folder / "docs/page.md").stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("tag", ["[held by tests/test_gone.py::test_x]", "[Held by tests/test_replay.py::test_it]"])

@@ -205,6 +205,22 @@ def test_golden_changes_fail_where_nobody_owns_up(work: Work) -> None:
     assert work.run(since=base).exit_code == 0
 
 
+def test_a_change_passes_beside_a_figure_that_it_leaves_alone(work: Work) -> None:
+    """The tests and lines that it touches are evidence enough; a figure that it writes needs evidence of all tests."""
+    page = "# Toy\n\n<!-- gate: cpu/tests.passed -->2<!-- /gate --> tests.\n"
+    work.needs("tests", "mutation")
+    base = work.commit("Count", README_dot_md=page, tests__test_more_dot_py="def test_more():\n    assert True\n")
+    assert work.run().exit_code == 0
+    work.commit(f"Change\n\n{GATE}", src__toy__update_dot_py=UPDATE.replace("return w - 0.5 * g", "return w - g / 2"))
+    found = work.run(since=base)
+    assert details(found, "claims").startswith("README.md:3: inconclusive: cpu/tests.passed cannot be told")
+    assert (words(found)["mutate"], words(found)["claims"], found.exit_code) == ("killed", "passed", 0)
+    work.commit("Count", README_dot_md=page.replace("2<", "3<"))
+    found = work.run(since=base)
+    assert details(found, "claims").endswith("there is no fresh evidence of tests on cpu. Run gate check --all")
+    assert (words(found)["claims"], found.exit_code) == ("not-judged", 3)
+
+
 def test_claims_fail_where_a_count_was_typed(work: Work) -> None:
     work.commit("Boast", README_dot_md="# Toy\n\n<!-- gate: cpu/tests.passed -->12<!-- /gate --> tests pass, of 14 tests.\n")
     found = work.run()
