@@ -21,7 +21,7 @@ class Docstring:
         owner: the qualified name of what it stands in, "Class.method"; empty for the module.
         public: whether it is the docstring of a public name, or of a method that Python itself calls (`__exit__`).
         keeper: the owner, or where that holds no code (an exception, a protocol) what encloses it; None where nothing there holds any.
-        accessor: "setter" or "deleter" where it stands in one of a property.
+        twin: whether code above has the name too, as a getter has that of its setter.
     """
 
     line: int
@@ -29,29 +29,28 @@ class Docstring:
     owner: str
     public: bool
     keeper: str | None
-    accessor: str | None = None
+    twin: bool = False
 
 
 def docstrings(source: str) -> Iterator[Docstring]:
     """Every docstring of a module, also those of private names, of functions within functions, and below attributes. Raises SyntaxError."""
-    return _within(ast.parse(source), "", public=True, keeper=None)
+    return _within(ast.parse(source), "", set(), public=True, keeper=None)
 
 
-def _within(node: ast.Module | Defined, name: str, *, public: bool, keeper: str | None, accessor: str | None = None) -> Iterator[Docstring]:
-    keeper = name if _holds_code(node) else keeper
+def _within(node: ast.Module | Defined, name: str, seen: set[str], *, public: bool, keeper: str | None) -> Iterator[Docstring]:
+    coded, twin = _holds_code(node), name in seen
+    keeper = name if coded else keeper
+    seen |= {name} if coded else set()
     inner: list[Defined] = []
     for child in _statements(node):
         if isinstance(child, _DEFINED):
             inner.append(child)
         elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant) and isinstance(child.value.value, str):
-            shown = public and child is node.body[0]
-            yield Docstring(child.lineno, child.value.value, name, shown, keeper, accessor)
+            yield Docstring(child.lineno, child.value.value, name, public and child is node.body[0], keeper, twin)
     outer = public and isinstance(node, (ast.Module, ast.ClassDef))
     for one in inner:
-        yield from _within(
-            one, f"{name}.{one.name}" if name else one.name, public=outer and _is_public(one.name), keeper=keeper,
-            accessor=_accessor(one),
-        )  # fmt: skip
+        full = f"{name}.{one.name}" if name else one.name
+        yield from _within(one, full, seen, public=outer and _is_public(one.name), keeper=keeper)
 
 
 def _statements(node: ast.Module | Defined) -> Iterator[ast.AST]:
@@ -72,11 +71,6 @@ def is_special(name: str) -> bool:
 
 def _is_public(name: str) -> bool:
     return not name.startswith("_") or is_special(name)
-
-
-def _accessor(node: Defined) -> str | None:
-    marks = [one.attr for one in node.decorator_list if isinstance(one, ast.Attribute)]
-    return next((mark for mark in marks if mark in ("setter", "deleter")), None)
 
 
 def _holds_code(node: ast.Module | Defined) -> bool:

@@ -31,7 +31,7 @@ class Promise:
         tests: ids of the tests that are named.
         span: first and last line of the sentence.
         owner: the qualified name of what has the docstring, empty for a module; None in a document.
-        accessor: "setter" or "deleter" where it stands in one of a property.
+        twin: whether code above the docstring's own has the same name.
         weight: of the issue where no test is named; a warning where Python itself calls what promises.
     """
 
@@ -42,7 +42,7 @@ class Promise:
     tests: tuple[str, ...]
     span: tuple[int, int] = (0, 0)
     owner: str | None = None
-    accessor: str | None = None
+    twin: bool = False
     weight: Weight = Weight.CLAIM
 
 
@@ -78,9 +78,9 @@ def untold(promise: Promise) -> Issue:
 
 
 def misplaced(promise: Promise) -> Issue:
-    """The issue of a promise in a setter or a deleter, which has the name of its getter in the evidence."""
-    told = f"a {promise.accessor} promises, and the evidence does not tell its faults from the getter's"
-    ask = "Promise it in the getter's docstring, which speaks for all of the property, and name there who holds it"
+    """The issue of a promise of what has the name of something above it, as a setter has its getter's: a test of that would hold it."""
+    told = f"promises under a name that stands above too, {promise.owner}, and the evidence does not tell their faults apart"
+    ask = "Promise it in the docstring of the first, which speaks for all of them, or give this another name"
     return Issue(Weight.CLAIM, promise.file, promise.line, f"{told}. {ask}")
 
 
@@ -98,7 +98,7 @@ def _spoken(promise: Promise, docstring: Docstring) -> Promise:
     """A promise with what it speaks for."""
     function = None if docstring.keeper is None else f"{promise.file}::{docstring.keeper}"
     weight = Weight.WARNING if is_special(docstring.owner.rpartition(".")[2]) else Weight.CLAIM
-    return replace(promise, function=function, owner=docstring.owner, accessor=docstring.accessor, weight=weight)
+    return replace(promise, function=function, owner=docstring.owner, twin=docstring.twin, weight=weight)
 
 
 def _plain(text: str) -> str:

@@ -129,8 +129,8 @@ def review(view: View, since: frozenset[str] = frozenset(), allowed: tuple[str, 
                 file, text, view.config.root, lambda path: path.endswith(".py") or path in known, partial(_digests, view)
             )
     for promise in told:
-        if promise.accessor or not promise.tests:
-            issues.append(promises.misplaced(promise) if promise.accessor else promises.untold(promise))
+        if promise.twin or not promise.tests:
+            issues.append(promises.misplaced(promise) if promise.twin else promises.untold(promise))
             continue
         found = list(holding.judged(promise, collected.answer, witnesses, view.required.needs))
         issues += _weighed(found, bool(found) and change.touches_promise(promise))

@@ -199,25 +199,21 @@ def test_methods_that_python_calls_are_public(name: str, weight: Weight) -> None
     assert list(of_source("toy.py", source.replace(name, f"_{name.strip('_')}"))) == []
 
 
-ACCESSORS = """class A:
-    @property
-    def v(self):
-        \"\"\"Never odd {0}.\"\"\"
-        return 2
-
-    @v.{1}
-    def v(self, value):
-        \"\"\"Never holds an odd number {0}.\"\"\"
-        self.w = value
-"""
+def twins(second: str, first: str = "def v(x):", body: str = "return 2") -> list[tuple[int, bool]]:
+    source = f'{first}\n    """Never odd {TAG}."""\n    {body}\n\n\n{second}\n    """Never holds an odd number {TAG}."""\n    return 1\n'
+    return [(promise.line, promise.twin) for promise in of_source("toy.py", source)]
 
 
-@pytest.mark.parametrize("accessor", ["setter", "deleter"])
-def test_a_setter_s_promise_is_not_held_by_its_getter_s_test(accessor: str) -> None:
-    """Both have one name, in the evidence too."""
-    getter, setter = of_source("toy.py", ACCESSORS.format(TAG, accessor))
-    assert (getter.accessor, setter.accessor, setter.line) == (None, accessor, 9)
-    assert f"a {accessor} promises" in misplaced(setter).message
+@pytest.mark.parametrize("mark", ["@v.setter", "@v.deleter", "@f.register", "@other"])
+def test_a_promise_is_not_held_by_a_test_of_what_has_the_same_name(mark: str) -> None:
+    """As a setter has its getter's, in the evidence too. What has no code above it, or another name, is alone with it."""
+    assert twins(f"{mark}\ndef v(x, y):") == [(2, False), (8, True)]
+    assert twins(f"{mark}\ndef w(x, y):") == [(2, False), (8, False)]
+    assert twins(f"{mark}\ndef v(x, y):", "@overload\ndef v(x):", "...") == [(3, False), (9, False)]
+    ((_, second),) = [
+        (one.line, one) for one in of_source("toy.py", f'def v():\n    return 1\n\ndef v():\n    """Never {TAG}."""\n    x()\n')
+    ]
+    assert "under a name that stands above too, v," in misplaced(second).message
 
 
 @pytest.mark.parametrize(

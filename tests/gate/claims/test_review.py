@@ -231,8 +231,8 @@ def test_a_promise_of_a_setter_is_named_with_what_to_do(toy: Toy) -> None:
     )
     toy.commit("Set", src__lib_py=source)
     (text,) = [text for text in texts(toy) if "lib" in text]
-    assert text.startswith("src/lib.py:9: claim: a setter promises")
-    assert "Promise it in the getter's docstring" in text
+    assert text.startswith("src/lib.py:9: claim: promises under a name that stands above too, A.v")
+    assert "Promise it in the docstring of the first" in text
 
 
 def test_refreshing_leaves_a_document_whose_markers_hold_more_than_a_figure(toy: Toy) -> None:
