@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from gate import encoding
+
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _MAKERS = ("locals", "vars", "setattr", "exec")  # with globals() what makes names as a file runs
 
@@ -58,9 +60,8 @@ class Module:
 
 def parsed(file: str, text: str) -> Module | None:
     """A file; None where it does not parse."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = encoding.tree(text)
+    if tree is None:
         return None
     run = {name for node in _running(tree.body) for name in _used(node)}
     return Module(file, tree.body, "globals" in _used(tree) or bool(run & {*_MAKERS}))

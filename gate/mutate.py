@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gate import interpreter
+from gate import encoding, interpreter
 from gate.errors import BaselineFailed, GoldenError, NoAccelerator
 from gate.machine import Machine
 from gate.mutation import aim, baseline, copies, pardons, planted, pool
@@ -46,7 +46,7 @@ def mutate(means: Means, asked: Asked) -> Result:
     targets = aim.targets(suite, asked.paths, aim.changed(root, asked.since))
     facts = copies.digests(root, names)
     cache = Cache(root, fresh=asked.fresh)
-    sources = {file: (root / file).read_text(encoding="utf-8") for file in targets}
+    sources = {file: encoding.mutable(root, file) for file in targets}
     mutants, total = aim.mutants(sources, asked, targets, cache, facts)
     if not mutants:
         raise NothingChecked("no line here can be mutated: nothing was checked. Name other files, or an older revision with --since.")

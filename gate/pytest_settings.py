@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gate import encoding
 from gate.config import parse
 
 PYPROJECT = "pyproject.toml"
@@ -75,7 +76,8 @@ def text_of(root: Path, file: str) -> str | None:
     if ".." in PurePosixPath(file).parts or PurePosixPath(file).is_absolute():
         return None
     try:
-        return (root / file).read_bytes().decode("utf-8", errors="replace")
+        content = (root / file).read_bytes()
+        return encoding.text(content) if file.endswith(".py") else content.decode("utf-8", errors="replace")
     except (OSError, ValueError):  # the latter of a null character
         return None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gate import training
+from gate import encoding, training
 from gate.errors import UsageError
 from gate.training import Training, source
 
@@ -47,6 +47,8 @@ def read(file: Path) -> Script:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
         raise UsageError(f"{file}: is no Python: line {error.lineno}: {error.msg}. Name a training script.") from None
+    except (RecursionError, MemoryError):
+        raise UsageError(f"{file}: {encoding.DEEP} for Python. Name a training script.") from None
     except ValueError as error:  # NUL bytes
         raise UsageError(f"{file}: is no Python: {error}. Name a training script.") from None
     except OSError as error:
@@ -66,10 +68,10 @@ def trains(file: Path) -> bool:
 def scenarios(file: Path) -> tuple[str, ...]:
     """The functions of a scenario file, in their order: those whose first argument is `record`; none where it cannot be read."""
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = encoding.tree(file.read_bytes())
+    except OSError:
         return ()
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in (tree.body if tree else ()) if isinstance(node, ast.FunctionDef)]
     return tuple(node.name for node in functions if [argument.arg for argument in node.args.args][:1] == ["record"])
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from gate import interpreter
+from gate import encoding, interpreter
 from gate.check import change, harvest, knowledge, named, setting, since
 from gate.check.change import Change
 from gate.check.choice import Choice, Chooser, nothing_checked, unproven
@@ -274,14 +273,7 @@ def _edited(root: Path, sources: Mapping[str, str]) -> list[str]:
 def _reach(matter: Matter) -> Reach:
     """Of the files that are there and of those that were."""
     gone = {change.path: text(change.old or b"") for change in matter.changes if change.python and change.new is None}
-    return Reach({path: _tree(source) for path, source in {**gone, **matter.sources}.items()})
-
-
-def _tree(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    return Reach({path: encoding.tree(source) for path, source in {**gone, **matter.sources}.items()})
 
 
 def _broken(folder: Path) -> dict[str, Outcome]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from gate import encoding
 from gate.check.lines import split
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -55,9 +56,8 @@ class Outline:
     @classmethod
     def of(cls, text: str) -> Outline | None:
         """The outline of a source; None where it does not parse."""
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
+        tree = encoding.tree(text)
+        if tree is None:
             return None
         documentation = set() if _LOUD.search(text) else set(_drop_docstrings(tree))
         reader = _Reader()
@@ -67,7 +67,10 @@ class Outline:
 
     def same(self, other: Outline) -> bool:
         """Whether both do the same: they differ in comments, blanks and documentation at most."""
-        return ast.dump(self.tree) == ast.dump(other.tree)
+        try:
+            return ast.dump(self.tree) == ast.dump(other.tree)
+        except RecursionError:  # less deep than what Python compiles
+            return False
 
     def statement(self, line: int) -> range | None:
         """The statement at a line; a line with nothing but an `else:` or a bracket counts to the next one. None: nothing is there."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gate import encoding
 from gate.check import hidden
 from gate.check.change import Change
 from gate.check.lines import Hunk, hunks, numbers, shown, stretch
@@ -80,8 +81,8 @@ def heirs(old: str, new: str, differences: Iterable[Hunk]) -> list[tuple[int, in
 
 
 def text(content: bytes) -> str:
-    """A source as text; Python's other encodings give the same lines."""
-    return content.decode("utf-8-sig", "surrogateescape")
+    """A source as text."""
+    return encoding.text(content)
 
 
 def _parts(path: str, new: Outline, differences: Iterable[Hunk], old: Outline | None, handed: Mapping[str, str]) -> list[Part]:

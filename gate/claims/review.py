@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gate import output
+from gate import encoding, output
 from gate.claims import figures, holding, pages, promises
 from gate.claims.change import Change
 from gate.claims.issue import Issue, Weight
@@ -190,10 +190,10 @@ def _of_source(file: str, text: str, has_to: bool, issues: list[Issue]) -> Itera
     try:
         found = list(promises.of_source(file, text))
         issues += promises.misspelt_in_source(file, text)
-    except (SyntaxError, ValueError) as error:  # the latter of a null character
-        line = getattr(error, "lineno", None) or 1
+    except encoding.Failures as error:
+        line, _ = encoding.place(text, error)
         if has_to:
-            raise UsageError(f"{file}:{line}: does not parse: {getattr(error, 'msg', error)}. Correct that line.") from None
+            raise UsageError(encoding.told(file, text, error)) from None
         issues.append(Issue(Weight.WARNING, file, line, "does not parse, so nobody looks at who holds what it says. Correct that line"))
         return
     yield from (promise for promise in found if has_to or promise.tests)
@@ -204,7 +204,8 @@ def _texts(present: Present, paths: Any) -> Iterator[tuple[str, str]]:
     for path in paths:
         file: Path = present.config.root / path
         if file.is_file():
-            yield path, file.read_bytes().decode("utf-8", errors="surrogateescape")
+            content = file.read_bytes()
+            yield path, encoding.text(content) if path.endswith(".py") else content.decode("utf-8", errors="surrogateescape")
 
 
 def _is_history(file: str) -> bool:

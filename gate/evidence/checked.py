@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gate import encoding
 from gate.check.harvest import COUNTED
 from gate.check.result import Checked, Word
 from gate.config import Config
@@ -70,13 +71,10 @@ def put_on_record(config: Config, before: Snapshot, checked: Checked, *, ours: b
     return checked
 
 
-def marked(source: str, marker: str = "cuda") -> Iterator[str]:
+def marked(source: str | bytes, marker: str = "cuda") -> Iterator[str]:
     """Names of the tests of a file that carry a marker themselves, by their class or by the file; "*" for all of them."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return
-    for node in tree.body:
+    tree = encoding.tree(source)
+    for node in tree.body if tree else ():
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets):
             if _names(node.value, marker):
                 yield "*"
@@ -109,7 +107,7 @@ def _cuda(config: Config, checked: Checked) -> dict[str, int]:
         file, _, name = key.partition("::")
         if file not in known:
             path = config.root / file
-            known[file] = set(marked(path.read_text(encoding="utf-8", errors="replace"))) if path.is_file() else set()
+            known[file] = set(marked(path.read_bytes())) if path.is_file() else set()
         if {"*", name.partition("[")[0]} & known[file] and outcome.status in counts:
             counts[outcome.status] += 1
     return counts

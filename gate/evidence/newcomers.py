@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
+from gate import encoding
 from gate.check.reach import Reach
 from gate.evidence.present import Present, is_document
 from gate.evidence.settings import Search
@@ -164,6 +165,6 @@ def _named(tree: ast.Module | None) -> Iterator[str]:
 
 def _tree(present: Present, path: str) -> ast.Module | None:
     try:
-        return ast.parse((present.config.root / path).read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        return encoding.tree((present.config.root / path).read_bytes())
+    except OSError:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
+from gate import encoding
 from gate.inventory import canonical
 
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
@@ -24,7 +25,7 @@ def imported(root: Path, files: Iterable[str]) -> dict[str, str]:
     tops = set(_ALWAYS)
     for path in files:
         if path.endswith(".py") and (root / path).is_file():
-            tops |= set(_IMPORT.findall((root / path).read_text(encoding="utf-8", errors="replace")))
+            tops |= set(_IMPORT.findall(encoding.text((root / path).read_bytes())))
     found: dict[str, str] = {}
     for item in distributions():
         if item.metadata["Name"] and tops & _tops(item) and not _is_editable(item):

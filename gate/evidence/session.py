@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gate import interpreter
+from gate import encoding, interpreter
 from gate.check import harvest
 from gate.check.harvest import Outcome
 from gate.check.reach import Reach
@@ -108,8 +108,8 @@ def _package(path: str, files: set[str]) -> str | None:
 
 def _tree(path: Path) -> ast.Module | None:
     try:
-        return ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        return encoding.tree(path.read_bytes())
+    except OSError:
         return None
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gate import git
+from gate import encoding, git
 from gate.errors import BaselineFailed
 from golden.errors import StoreError
 
@@ -122,8 +122,8 @@ class Copy:
         return self.folder / "scratch"
 
     def write(self, name: str, text: str) -> str:
-        """Replaces one file's content; returns its digest."""
-        content = text.encode()
+        """Replaces one file's content, in the encoding that it has and with its byte order mark; returns its digest."""
+        content = text.encode(encoding.of(self._content[name]))
         (self.tree / name).write_bytes(content)
         return hashlib.sha256(content).hexdigest()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 
+from gate import encoding
 from gate.errors import UsageError
 from gate.mutation.mutant import Mutant, lines_of
 from gate.mutation.operator import Operator, Site, Text
@@ -34,11 +35,14 @@ def plant(file: str, source: str, operators: Sequence[Operator]) -> list[Mutant]
         UsageError: it does not parse.
     """
     try:
-        walk = _Walk(file, source, operators)
+        made = list(_Walk(file, source, operators).mutants())
     except cst.ParserSyntaxError as error:
         raise UsageError(f"{file}:{error.raw_line}: does not parse: {error.message}. Correct it.") from None
+    except RecursionError as error:  # less deep than what Python compiles
+        line, why = encoding.place(source, error)
+        raise UsageError(f"{file}:{line}: {why}, to plant faults in the file. Divide it, or name other files.") from None
     found: dict[tuple[int, int, str], Mutant] = {}
-    for mutant in walk.mutants():
+    for mutant in made:
         found.setdefault((mutant.line, mutant.end, mutant.after), mutant)
     seen: dict[tuple[object, ...], Mutant] = {}
     plain = _does(source)
@@ -57,7 +61,7 @@ def _does(source: str) -> tuple[object, ...] | None:
         warnings.simplefilter("ignore")
         try:
             return _work(compile(source, "mutant", "exec", dont_inherit=True))
-        except (SyntaxError, ValueError):
+        except encoding.Failures:
             return None
 
 

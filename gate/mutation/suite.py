@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
 
+from gate import encoding
 from gate.claims.prose import is_prose
 from gate.collected import Names
 from gate.pytest_settings import Settings
@@ -111,7 +112,7 @@ class Suite:
     def _names_in(self, name: str) -> frozenset[str]:
         cache: dict[str, frozenset[str]] = self.__dict__.setdefault("_imports", {})
         if name not in cache:
-            cache[name] = frozenset(_imports((self.project / name).read_text(encoding="utf-8", errors="replace")))
+            cache[name] = frozenset(_imports((self.project / name).read_bytes()))
         return cache[name]
 
 
@@ -121,12 +122,9 @@ def package(file: str) -> str:
     return parts[0]
 
 
-def _imports(text: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
+def _imports(text: bytes) -> Iterator[str]:
+    tree = encoding.tree(text)
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gate import encoding
 from gate.collected import Answer, Collected
 from gate.git import Objects
 from gate.history import Repository
@@ -42,7 +43,10 @@ class Past:
     def read(self, commit: str, file: str, seen: dict[str, str | None]) -> str | None:
         """A file's text at a commit, None where there is none; its id goes into `seen`."""
         seen[file] = blob = self._find(commit, file)
-        return None if blob is None else self._objects.read(blob).decode("utf-8", errors="replace")
+        content = None if blob is None else self._objects.read(blob)
+        if content is None or file.endswith(".py"):
+            return None if content is None else encoding.text(content)
+        return content.decode("utf-8", errors="replace")
 
     def _find(self, commit: str, file: str) -> str | None:
         return self._objects.find(commit, f"{self._prefix}{file}")
