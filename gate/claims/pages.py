@@ -10,7 +10,7 @@ from pathlib import Path
 from gate import git
 from gate.claims.coverage import Claim, covered
 from gate.claims.issue import Issue, Weight
-from gate.claims.prose import Lines, without_comments
+from gate.claims.prose import Lines, blank, without_comments
 from gate.errors import BaselineFailed
 
 SURE = 7  # digits: so many are hardly a word or a number; git takes four for a commit, so of fewer it is asked alone
@@ -19,7 +19,14 @@ _DIGEST = re.compile(r"(?<![\w-])(?:[0-9a-f]{64}|[0-9a-f]{32})(?![\w-])", re.IGN
 _OF_COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
 _OF_DIGESTS = re.compile(r"\b(?:digests?|hash(?:es)?|sources?|contents?|goldens?|manifests?|roots?)\b", re.IGNORECASE)
 _BARE = re.compile(  # what stands before a name that has no noun of its own: it is the commit's
-    r"(?:\A|[.,:;|!?]|\n[ \t]*(?:[-*+]|\d+[.)])|\b(?:cover(?:s|ed|ing)?|and|or|both|only|also|at))[\s`*_\[(]*\Z", re.IGNORECASE
+    r"(?:\A|[.,:;|!?]|\n[ \t]*(?:[-*+]|\d+[.)])|\b(?:cover(?:s|ed|ing)?|and|or|both|only|also|at|commits?|revisions?))[\s`*_\[(]*\Z",
+    re.IGNORECASE,
+)
+_NAME = r"[\s`*_\[(]*[0-9a-f]{4,64}(?![\w-])[`*_\])]*"
+_ASIDE = re.compile(  # what is named to say when, or how else
+    r"(?<!\band\s)\b(?:before|after|since|until|unlike|than|prior\s+to|differs?\s+from)\s+"
+    rf"(?:(?:the\s+)?(?:commits?|revisions?|sources)\s+(?:of\s+|at\s+)?)?{_NAME}(?:\s+(?:and|or)\s+{_NAME})*",
+    re.IGNORECASE,
 )
 _FOUND = re.compile(r"(?P<commit>[0-9a-f]{40,64}) commit \d+")
 SHALLOW = "this clone is shallow: git fetch --unshallow"
@@ -40,15 +47,16 @@ def judged(file: str, text: str, root: Path, is_source: Callable[[str], bool], d
         is_source: whether a file, relative to the project, may decide what a run gives.
         digests: everything that has a digest: sources, subjects of evidence, roots of goldens.
     """
-    page, lines = without_comments(text), Lines(text)
+    page, lines = _ASIDE.sub(blank, without_comments(text)), Lines(text)
     claims = list(covered(page))
     named = [_named(page, claim, _COMMIT) for claim in claims]
     commits = _commits(root, {name for run in named for _, name in run}) if any(named) else {}
     found = [told for run, claim in zip(named, claims, strict=True) for told in _unknown(page, run, claim, commits, root)]
     found += [told for run in named for told in _apart(run, commits, root, is_source)]
     for claim in claims:
-        for place, digest in _named(page, claim, _DIGEST) if _OF_DIGESTS.search(claim.words) else []:
-            if digest.lower() not in digests():
+        said = _OF_DIGESTS.search(claim.words) is not None
+        for place, digest in _named(page, claim, _DIGEST):
+            if (said or _is_bare(page, place)) and digest.lower() not in digests() and not _commits(root, {digest}):
                 found.append((place, Weight.CLAIM, f"says that a run covers {digest}, which nothing here has as its digest"))
     yield from (Issue(weight, file, lines.of(place), told) for place, weight, told in dict.fromkeys(found))
 
@@ -68,10 +76,14 @@ def _unknown(page: str, run: Sequence[Named], claim: Claim, commits: Mapping[str
     for place, name in run:
         if name in commits or len(name) < SURE or name.isdecimal() or name.isalpha():
             continue
-        if said or _BARE.search(page, max(0, place - 80), place):
+        if said or _is_bare(page, place):
             told = f"says that a run covers {name}, which is no commit of this repository"
             shallow = _is_shallow(root)
             yield place, Weight.UNJUDGED if shallow else Weight.CLAIM, f"{told}; {SHALLOW}" if shallow else told
+
+
+def _is_bare(page: str, place: int) -> bool:
+    return _BARE.search(page, max(0, place - 80), place) is not None
 
 
 def _apart(

@@ -12,7 +12,8 @@ from gate.claims.blocks import Form, code
 SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 _DATA = re.compile(r"(?:requirements|constraints)\b.*|CMakeLists\.txt", re.IGNORECASE)
 _INLINE = re.compile(r"(?P<comment><!--(?:(?!<!--).)*?-->)|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
-_END = re.compile(r"(?<=[.!?\]])\s+(?=[A-Z`])|\n\s*\n|\n(?=[ \t]*(?:[-*|]|\d+\.)[ \t]|\|)|\n(?=[ \t]+[\w*, ]+:[ \t])|\n(?=#{1,6}[ \t])")
+_BEGINS = r"(?=[A-Z`]|(?=[a-f]*\d)[0-9a-f]{6,64}\b)"  # a sentence; the name of a commit, too
+_END = re.compile(rf"(?<=[.!?\]])\s+{_BEGINS}|\n\s*\n|\n(?=[ \t]*(?:[-*|]|\d+\.)[ \t]|\|)|\n(?=[ \t]+[\w*, ]+:[ \t])|\n(?=#{{1,6}}[ \t])")
 _HEADING = re.compile(r"^[ ]{0,3}(?:#{1,6}[ \t][^\n]*|\S[^\n]*\n[ ]{0,3}(?:={2,}|-{2,}|[~^\"#*+]{3,})[ \t]*)(?P<end>\n)", re.MULTILINE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 COVERS = re.compile(r"\bcover(?:s|ed|ing)?\b", re.IGNORECASE)
@@ -33,7 +34,11 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _STRONG = re.compile(r";|,\s*(?:and|but|while|whereas)\b|\b(?:but|while|whereas)\b", re.IGNORECASE)
-_APART = re.compile(r";(?!\W*(?:(?:and|also|commits?|[0-9a-f]{4,64})(?:\W+|\Z))*\Z)", re.IGNORECASE)  # what is not said of the run
+_MORE = (  # names alone, and words that say of them what was said of others
+    r"\W*(?:(?:and|also|both|too|as|well|likewise|so|is|are|was|were|it|does|did|cover(?:s|ed)?|by|the|commits?|revisions?|[0-9a-f]{4,64})(?:\W+|\Z))*\Z"
+)
+_AGAIN = re.compile(_MORE, re.IGNORECASE)
+_APART = re.compile(rf";(?!{_MORE})", re.IGNORECASE)  # what is not said of the run
 _WEAK = re.compile(r",|\band\b", re.IGNORECASE)
 _SAME = re.compile(r"\W*(?:(?:and|it|also|then|too|still|thus|even|which|that|and|has|had)\W+)*", re.IGNORECASE)
 _ANOTHER = re.compile(
@@ -43,10 +48,19 @@ _ANOTHER = re.compile(
 _SEVERAL = re.compile(
     r"(?<!\bboth\s)(?<!\ball\s)(?<!\ball\sthe\s)\b(?:runs|records|sessions|benchmarks|executions)\b"
     r"|\b(?:each|every|per)\s+(?:\w+\s+)?(?:run|record|session|benchmark)\b|\beach\s+cover|\brespectively\b|\brun\s+of\s+its\s+own\b"
+    r"|\brun\s+#?(?P<number>\d+)\b.*\brun\s+#?(?!(?P=number)\b)\d"
     r"|\b(?:first|one|former)\b.*\b(?:second|another|other|latter|third)\b(?!\s+(?:commit|revision))",
     re.IGNORECASE | re.DOTALL,
 )
-_IT = re.compile(r"\W*(?:it|this|that|they|these)\b", re.IGNORECASE)
+_PRONOUN = r"(?:.*\bit\W+|\W*)(?:also\W+)?\Z"  # before a verb
+_IT = re.compile(rf"\W*(?:it|this|that|they|these)\b(?!\s+(?:page|work|document))|{_PRONOUN}", re.IGNORECASE | re.DOTALL)
+_COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
+_JOB = re.compile(
+    r"\b(?:ci|jobs?|pipelines?|workflows?|builds?|verif\w+|validations?|checks?)\b", re.IGNORECASE
+)  # evidence where commits are said
+_NUMBERED = re.compile(rf"(?:{_RUN.pattern}|{_JOB.pattern})\W{{1,4}}(?P<number>\w*\d\w*)", re.IGNORECASE)
+_TOLD = re.compile(r"\b(?!(?:also|both|only|now|then|by|has|have|is|was|been|it|this|that|they|these|the|same)\b)[\w-]+")
+_INDEFINITE = re.compile(r"\b(?:an?|one|another|each|every|some|second|third|other|next|later|latter|last)\b")
 _ON_A_RUN = re.compile(rf"\W*(?:[\w-]+\s+){{0,3}}(?:{_RUN.pattern})", re.IGNORECASE)
 
 
@@ -68,25 +82,75 @@ def says(text: str, before: str = "") -> bool:
         before: what stands before it, which tells what "it" is.
     """
     verb = COVERS.search(text)
-    if verb is None or _BY_OTHERS.search(text) or _UNSAID.search(text) or any(COVERS.search(piece) for _, _, piece in _denied(text)):
+    if verb is None or (_BY_OTHERS.search(text) and not _is_job(text, text)) or _UNSAID.search(text):
+        return False
+    if any(COVERS.search(piece) for _, _, piece in _denied(text)):
         return False
     subject = text[: verb.start()]
-    passive = verb[0].lower() == "covered" and speaks_of_a_run(text[verb.end() :])
-    return passive or speaks_of_a_run(subject) or (_IT.match(subject) is not None and _ON_A_RUN.match(before) is not None)
+    passive = verb[0].lower() == "covered" and _is_evidence(text[verb.end() :], text)
+    return passive or _is_evidence(subject, text) or (_IT.match(subject) is not None and _ON_A_RUN.match(before) is not None)
 
 
-def clauses(sentence: str, before: str = "") -> Iterator[tuple[int, int]]:
-    """Begin and end of each part of a sentence that says of one run, or of several together, what it covers."""
-    said, last = False, before
+def _is_evidence(part: str, text: str) -> bool:
+    return speaks_of_a_run(part) or _is_job(part, text)
+
+
+def _is_job(part: str, text: str) -> bool:
+    return _JOB.search(part) is not None and _COMMITS.search(text) is not None
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a sentence that says of one run, or of several together, what it covers.
+
+    Attributes:
+        begin, end: where it stands in the sentence.
+        run: words that tell the run, "#" before a number; none where it is the one of which something was said before.
+        alone: whether the same words again are another run, as "a run".
+    """
+
+    begin: int
+    end: int
+    run: str
+    alone: bool
+
+
+def clauses(sentence: str, before: str = "", said: bool = False) -> Iterator[Clause]:
+    """The parts of a sentence that say what a run covers.
+
+    Args:
+        sentence: it.
+        before: what stands before it and tells what "it" is.
+        said: whether that says what a run covers, so that names alone are more of it.
+    """
+    last = before
     for begin, end in _parts(sentence):
         part = sentence[begin:end]
         another = said and _ANOTHER.search(part) is not None and not _BY_OTHERS.search(part) and not _UNSAID.search(part)
-        said = says(part, last) or another
+        again = said and _AGAIN.match(part) is not None
+        said = says(part, last) or another or again
         last = part
         if said:
             verb = COVERS.search(part)
             other = _APART.search(part, verb.end() if verb else 0)
-            yield begin, begin + other.start() if other else end
+            run = "" if again else _run(part)
+            yield Clause(begin, begin + other.start() if other else end, run, _INDEFINITE.search(run) is not None)
+
+
+def refers(text: str) -> bool:
+    """Whether a sentence begins with what was told before it."""
+    return _IT.match(text) is not None
+
+
+def _run(part: str) -> str:
+    """The words of a part that tell its run: a number, or else all that covers, or that something is covered by."""
+    verb = COVERS.search(part)
+    numbered = _NUMBERED.search(part)
+    if numbered:
+        return "#" + " ".join(re.findall(r"\w+", numbered[0].lower()))
+    passive = verb is not None and re.match(r"\s+by\b", part[verb.end() :]) is not None
+    told = part if verb is None else re.split(r"[,;:.(]", part[verb.end() :])[0] if passive else part[: verb.start()]
+    return "" if re.match(_PRONOUN, told, re.IGNORECASE | re.DOTALL) else " ".join(_TOLD.findall(told.lower()))
 
 
 def affirmed(text: str) -> Iterator[tuple[int, int]]:

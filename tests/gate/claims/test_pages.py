@@ -172,6 +172,84 @@ def test_commits_of_several_runs_are_not_held_against_each_other(text: str, comm
     assert lines(folder, _filled(text, first[:9], other[:9])) == []
 
 
+ACROSS = [
+    ("Run 3 covers A. It also covers\nB.", 2), ("Run 3 covers A; \nB is covered too.", 2), ("Run 3 covers A. Run 3 covers\nB.", 2),
+    ("The run covers A. It took 3 s. It covers\nB as well.", 2), ("The run covers A. The run also covers\nB.", 2),
+    ("A is covered by run 3. B is covered by\nrun 3.", 1), ("Run 3 covers A.\nAlso B.", 2), ("The run covers A.\nB too.", 2),
+    ("Run 3 covers A. Run 4 covers C. Run 3 covers\nB.", 2), ("- Run 3 covers A\n- Run 3 covers B\n", 2),
+    ("## Run 3\n\nIt covers A and\nB.", 4), ("## Run 3\n\nCovers A and\nB.", 4), ("The run took 3 s. Covered: A and\nB.", 2),
+    ("## Covered by run 3\n\nA, B\n", 3), ("## Covered by run 3\n\nA\n\n`B`\n", 5), ("## Covered by run 3\n\nThese:\n\n- A\n- B\n", 6),
+    ("Covered by run 3\n----------------\n\nThe commit A and\nB.\n", 5), ("## Covered by run 3\n\nA\n\n```\nB\n```\n", 6),
+    ("| commit | covered by run |\n| - | - |\n| A | 3 |\n| B | 3 |\n", 4),
+    ("| commit | covered by run |\n|-|-|\n| A | run 3 |\n| B | 2, 3 |\n", 4),
+    ("commit | covered by\n-|-\nA | run 3\nC | run 4\nB | **run 3**\n", 5),
+    ("| commit | covered by run 3 |\n|-|-|\n| A | yes |\n| B | yes |\n", 4),
+    ("| run | covered |\n|-|-|\n| 3 | A |\n| 4 | C |\n| 3 | B |\n", 5),
+    ("What is covered:\n\n| run | commit |\n|-|-|\n| 1 | A |\n| 1 | B |\n", 6),
+    ("| commits | covered by |\n|-|-|\n| A | run 3 on a CPU |\n| B | run 3 on a CPU, run 4 |\n", 4),
+    ("| covered commits | covered by run |\n|-|-|\n| A | 3 |\n| B | 3 |\n", 4), ("The CI job covers commits A and\nB.", 2),
+    ("The verify job covers commits A and\nB.", 2), ("The verification covers the commits A and\nB.", 2),
+    ("The check covers commits A and\nB.", 2), ("The commits A and\nB are covered by the CI job.", 2),
+    ("CI covers commits:\n\n- A\n- B\n", 4), ("Run 3 covers A, made before C, and\nB.", 2), ("Run 3 covers A and B, made before C.", 1),
+    ("Run 3 covers A; it covers\nB too.", 2), ("Run 3 covers A; so is\nB.", 2), ("Run 3 covers A. In addition it covers\nB.", 2),
+    ("Run 3 covers A. The same run covers\nB.", 2), ("Run 3 covers A.\nB is also covered by it.", 2),
+    ("## Covered by run 3\n\nCommits: A and\nB\n", 4), ("**Covered by run 3**\n\nA and\nB\n", 4), ("A is covered by run 3; so is\nB.", 2),
+    ("| commit | run that covers it |\n|-|-|\n| A | 3 |\n| B | #3 |\n", 4), ("Run 3 covers A, measured after the rewrite, and\nB.", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line"), ACROSS)
+def test_what_is_said_of_one_run_in_several_places_has_equal_sources(text: str, line: int, commits: tuple[Path, str, str, str]) -> None:
+    """In sentences of a paragraph, below a heading, in rows of a table; of the same sources it is fine."""
+    folder, first, other, same = commits
+    assert lines(folder, _filled(text, first[:9], other[:9])) == [line]
+    assert lines(folder, _filled(text, first[:9], same[:9])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run 3 covers A, made before B.", "Run 3 (made before B) covers A.", "Run 3 covers A (made before B and later).",
+        "The run covers A since B.", "The run covers A, unlike B.", "Run 3, after `B`, covers A.", "Since commit B the run covers A.",
+        "The run covers A, which differs from B.", "The run covers A, newer than the sources of B.", "Run 3 covers A. Run 4 covers B.",
+        "Run 3 covers A. It also covers C. Run 4 covers B.", "The run covers A. It took as long as B.",
+        "One run covers A. One run covers B.", "Once a run covers A. Once a run covers B.", "The CPU run covers A. The GPU run covers B.",
+        "A is covered by run 3. B is covered by run 4.", "- CPU: the run covers A\n- GPU: the run covers B\n",
+        "The run covers A.\n\nThe run covers B.", "- The run covers A\n- The run covers B\n", "The run covers A. B is not covered.",
+        "The run covers A. Not B.", "Run 3 covers A. B came later.", "## Covered by run 3\n\nA\n\n## Not yet\n\nB\n",
+        "## Covered by run 3\n\nA, not B\n", "## Covered by run 3\n\nA\n\nLater came B.\n", "## Covered by each run\n\nA\n\nB\n",
+        "## Run 3\n\nA, B\n", "## Run 3\n\nCovers A.\n\n## Run 4\n\nCovers B.\n",
+        "| commit | covered by run |\n|-|-|\n| A | 3 |\n| B | 4 |\n", "| commit | covered by run |\n|-|-|\n| A | 3 |\n| B | no |\n",
+        "| commit | covered by run |\n|-|-|\n| A | 3 |\n| B | |\n", "| commit | covered by a run |\n|-|-|\n| A | yes |\n| B | yes |\n",
+        "| run | covered |\n|-|-|\n| 3 | A |\n| 4 | B |\n", "| commit | covered by run |\n|-|-|\n| A | 3 on a CPU |\n| B | 4 on a CPU |\n",
+        "| commit | covered by run 3 |\n|-|-|\n| A | yes |\n| B | - |\n", "| commit | covered by |\n|-|-|\n| A | tests |\n| B | tests |\n",
+        "Run 3 covers A, not B. Run 4 covers B.", "Run 3 covers A. After B it was made again.", "Run 3 covers A. Nothing covers B.",
+        "A is covered by run 3 and B by run 4.", "Run 3 covers A, run 4 B.", "The first run covers A. The second covers B.",
+        "| commit | covered by run |\n|-|-|\n| A | ? |\n| B | ? |\n", "The next job will cover commits A and B.",
+        "The CI job covers A and B.", "The check covers A and B.", "Tests cover commits A and B.", "This page covers commits A and B.",
+    ],
+)  # fmt: skip
+def test_what_is_said_of_several_runs_or_beside_them_is_free(text: str, commits: tuple[Path, str, str, str]) -> None:
+    folder, first, other, _ = commits
+    assert lines(folder, _filled(text, first[:9], other[:9])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Run 3 covers X.", 1), ("Run 3 covers `X`.", 1), ("Run 3 covers A and X.", 1), ("Run 3 covers:\n\n- X\n", 1),
+        ("The run covers Y.", 1), ("Run 3 covers the commit X.", 1), ("Run 3 covers the data X.", 0),
+        ("Run 3 covers A, made before X.", 0), ("Run 3 covers D.", 0), ("Nothing is said of X.", 0),
+    ],
+)  # fmt: skip
+def test_a_digest_that_nothing_has_is_named_where_it_alone_is_covered(text: str, count: int, commits: tuple[Path, str, str, str]) -> None:
+    folder, first, *_ = commits
+    names = {"A": first, "X": "0" * 63 + "1", "Y": "0" * 31 + "1", "D": "d" * 63 + "1"}
+    page = "".join(names.get(word, word) for word in re.split(r"\b", text))
+    found = [issue.text for issue in judged("p.md", page, folder, lambda path: True, lambda: frozenset([names["D"]]))]
+    assert [("nothing here has as its digest" in told) for told in found] == [True] * count
+
+
 def test_words_numbers_and_branches_are_no_commits(commits: tuple[Path, str, str, str]) -> None:
     """Only what git knows as the beginning of a commit's name is one, if it is short."""
     folder, first, other, _ = commits
