@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gate import facts, git
+from gate import facts, git, tracking
 from gate.config import Config
 from gate.errors import GoldenError
 from gate.former import Former
@@ -132,11 +132,23 @@ def amended(config: Config, since: str) -> Amended:
     objects = git.Objects(repository.top)
     try:
         former = Former.of(objects, repository, config, since)
-        changes = [_amendment(objects, since, config, place, files, owners) for place, files in sorted(former.files.items())]
+        lost = set(tracking.untracked(repository.top, (path for files in former.files.values() for path in files.values())))
+        changes = [
+            _lost(place, lost.intersection(files.values())) or _amendment(objects, since, config, place, files, owners)
+            for place, files in sorted(former.files.items())
+        ]
     finally:
         objects.close()
     after, gone = config.goldens.relative_to(config.root).as_posix(), not (config.root / former.root).exists()
     return Amended(since, len(former.files), tuple(change for change in changes if change), former.root, after, gone)
+
+
+def _lost(place: str, paths: set[str]) -> Amendment | None:
+    """A golden of which files are there, and no longer under git: what is merged is without them."""
+    if not paths:
+        return None
+    told = f"{facts.count(len(paths), 'file')} that git held and holds no longer. git add {min(paths)}, or remove what is meant to go"
+    return Amendment(place, None, None, (), (told,))
 
 
 def _amendment(

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gate import tracking
 from gate.cause import changed_sources, decide
 from gate.errors import GoldenError
 from gate.execution import Execution, each
@@ -57,7 +58,9 @@ def record(means: Means, wanted: Wanted, reason: str | None) -> Results:
 
 
 def warn(means: Means) -> None:
-    """Says so where the goldens have grown beyond what a repository should carry."""
+    """Says so where the goldens have grown beyond what a repository should carry, or git ignores some."""
+    for lost in tracking.ignored(means.config.goldens):
+        means.progress.say(f"warning: {lost}")
     total = size(means.config.goldens)
     if total > MOST:
         means.progress.say(

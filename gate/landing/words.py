@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gate import amended
+from dataclasses import replace
+
+from gate import amended, tracking
 from gate.claims import review as claims
 from gate.claims.issue import Weight
 from gate.config import Config
@@ -12,7 +14,7 @@ from gate.facts import count
 from gate.landing.line import Line, left_out
 from gate.trailers import review as trailers
 from gate.trailers.rule import Rule
-from gate.verdict import Verdict
+from gate.verdict import Verdict, worst
 
 
 def status(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line:
@@ -29,12 +31,23 @@ def status(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line:
 
 def golden_changes(config: Config, since: str | None) -> Line:
     """Whether somebody says of every golden whose bits changed that they were meant to."""
+    lost = tuple(tracking.ignored(config.goldens))
     if since is None:
-        return left_out("golden changes", "no revision to compare with: --since REV")
+        line = left_out("golden changes", "no revision to compare with: --since REV")
+        return _incomplete(line, lost) if lost else line
     found = amended.amended(config, since)
     faults = sum(bool(change.faults) for change in found.changes)
     why = f"{len(found.changes)} of {found.compared} changed" + (f", {faults} without all that a meant change needs" if faults else "")
-    return Line("golden changes", Verdict.DRIFT.value if faults else "passed", found.exit_code, why, tuple(found.lines()), found.as_json())
+    line = Line("golden changes", Verdict.DRIFT.value if faults else "passed", found.exit_code, why, tuple(found.lines()), found.as_json())
+    return _incomplete(line, lost) if lost else line
+
+
+def _incomplete(line: Line, lost: tuple[str, ...]) -> Line:
+    """A line where git does not hold all of the goldens: a clone cannot judge them; what is wrong stays wrong."""
+    code = worst([line.code, Verdict.NOT_JUDGED.exit_code])
+    word = line.word if code == line.code else Verdict.NOT_JUDGED.value
+    why = f"git ignores files of {count(len(lost), 'golden')}"
+    return replace(line, word=word, code=code, why=why if not line.code else f"{line.why}; {why}", details=(*line.details, *lost))
 
 
 def claimed(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line:
