@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gate.claims.blocks import Block, Form, blocks, indent
 from gate.claims.prose import sentences
-from gate.claims.speech import COVERS, affirmed, clauses, refers, says, speaks_of_a_run, speaks_of_several
+from gate.claims.speech import COVERS, affirmed, clauses, denies, refers, says, speaks_of_a_run, speaks_of_several
 
 Span = tuple[int, int]
 Cells = list[tuple[int, str]]  # each with its place
@@ -61,9 +61,11 @@ def covered(page: str) -> Iterator[Claim]:
             yield from _headed(page, heading, below)
             below = []
         if block.form is Form.TABLE:
-            yield from _table(page, block, lead)
-        elif heading.says and not _heads(block):
-            below += _listed(block)
+            yield from _table(page, block, lead if lead.says else heading if heading.says else lead)
+        elif heading.says and not _heads(block) and (lead.start == heading.start or not lead.says):
+            found = [] if _goes_on(lead.text) and denies(lead.text) else _listed(block)
+            heading = replace(heading, says=bool(found or not below))  # other words after a list speak of something else
+            below += found
         elif lead.says and (block.form in (Form.LIST, *_CODE) or (_goes_on(lead.text) and block.form is not Form.HEADING)):
             yield from _announced(page, block, lead)
         if block.form is Form.LIST:
@@ -103,8 +105,9 @@ def _sentences(page: str, block: Block, heading: str) -> Iterator[Claim]:
     items = block.items() if block.form is Form.LIST else [block]
     items = [Block(Form.PARAGRAPH, (line,)) for line in block.lines] if block.form is Form.TABLE else items
     runs: dict[str, list[Span]] = {}
+    before = "" if _heads(block) else heading
     for item in items:
-        before, said, last = "" if _heads(block) else heading, False, ""
+        said, last = False, ""
         for place, sentence in sentences(item.text):
             start, found = item.start + place, list(clauses(sentence, before, said))
             for clause in found:

@@ -55,9 +55,8 @@ _SEVERAL = re.compile(
 _PRONOUN = r"(?:.*\bit\W+|\W*)(?:also\W+)?\Z"  # before a verb
 _IT = re.compile(rf"\W*(?:it|this|that|they|these)\b(?!\s+(?:page|work|document))|{_PRONOUN}", re.IGNORECASE | re.DOTALL)
 _COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
-_JOB = re.compile(
-    r"\b(?:ci|jobs?|pipelines?|workflows?|builds?|verif\w+|validations?|checks?)\b", re.IGNORECASE
-)  # evidence where commits are said
+# What is evidence where commits are said.
+_JOB = re.compile(r"\b(?:ci|jobs?|pipelines?|workflows?|builds?|verif\w+|validations?|checks?)\b", re.IGNORECASE)
 _NUMBERED = re.compile(rf"(?:{_RUN.pattern}|{_JOB.pattern})\W{{1,4}}(?P<number>\w*\d\w*)", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?!(?:also|both|only|now|then|by|has|have|is|was|been|it|this|that|they|these|the|same)\b)[\w-]+")
 _INDEFINITE = re.compile(r"\b(?:an?|one|another|each|every|some|second|third|other|next|later|latter|last)\b")
@@ -84,7 +83,7 @@ def says(text: str, before: str = "") -> bool:
     verb = COVERS.search(text)
     if verb is None or (_BY_OTHERS.search(text) and not _is_job(text, text)) or _UNSAID.search(text):
         return False
-    if any(COVERS.search(piece) for _, _, piece in _denied(text)):
+    if denies(text, COVERS):
         return False
     subject = text[: verb.start()]
     passive = verb[0].lower() == "covered" and _is_evidence(text[verb.end() :], text)
@@ -160,8 +159,9 @@ def affirmed(text: str) -> Iterator[tuple[int, int]]:
     return ((begin, end) for begin, end, piece in _pieces(text) if not _NOT.search(piece))
 
 
-def _denied(text: str) -> Iterator[tuple[int, int, str]]:
-    return (found for found in _pieces(text) if _NOT.search(found[2]))
+def denies(text: str, pattern: re.Pattern[str] = re.compile("")) -> bool:
+    """Whether a piece of a text that holds a pattern is denied."""
+    return any(_NOT.search(piece) and pattern.search(piece) for _, _, piece in _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, str]]:

@@ -173,6 +173,9 @@ def test_commits_of_several_runs_are_not_held_against_each_other(text: str, comm
 
 
 ACROSS = [
+    ("## Covered by run 3\n\nIt covers A and:\n\n- B\n", 5),
+    ("- The run took 3 s.\n- It covers A and\n  B.\n", 3), ("## Covered by run 3\n\nIt ran once.\n\n- A\n- B\n", 6),
+    ("## Covered by run 3\n\nThese:\n\n| commit | what |\n|-|-|\n| A | one |\n| B | two |\n", 8),
     ("Run 3 covers A. It also covers\nB.", 2), ("Run 3 covers A; \nB is covered too.", 2), ("Run 3 covers A. Run 3 covers\nB.", 2),
     ("The run covers A. It took 3 s. It covers\nB as well.", 2), ("The run covers A. The run also covers\nB.", 2),
     ("A is covered by run 3. B is covered by\nrun 3.", 1), ("Run 3 covers A.\nAlso B.", 2), ("The run covers A.\nB too.", 2),
@@ -209,6 +212,8 @@ def test_what_is_said_of_one_run_in_several_places_has_equal_sources(text: str, 
 @pytest.mark.parametrize(
     "text",
     [
+        "## Covered by run 3\n\n- A\n\nLater commits:\n\n- B\n", "## Covered by run 3\n\n- A\n\nNot covered:\n\n- B\n",
+        "## Covered by run 3\n\nNot covered:\n\n- A\n- B\n", "## Covered by run 3\n\nA\n\nThen came another.\n\nB\n",
         "Run 3 covers A, made before B.", "Run 3 (made before B) covers A.", "Run 3 covers A (made before B and later).",
         "The run covers A since B.", "The run covers A, unlike B.", "Run 3, after `B`, covers A.", "Since commit B the run covers A.",
         "The run covers A, which differs from B.", "The run covers A, newer than the sources of B.", "Run 3 covers A. Run 4 covers B.",
