@@ -71,7 +71,7 @@ def covered(page: str) -> Iterator[Claim]:
         if block.form is Form.LIST:
             yield from _nested(page, block)
         yield from _sentences(page, block, heading.text) if block.form not in _CODE else ()
-        lead = _lead(block)
+        lead = _lead(block, "" if _heads(block) else heading.text)
         heading = lead if _heads(block) else heading
     yield from _headed(page, heading, below)
 
@@ -125,13 +125,13 @@ def _sentences(page: str, block: Block, heading: str) -> Iterator[Claim]:
         yield from _claims(page, spans, " ".join(page[slice(*span)] for span in spans))
 
 
-def _lead(block: Block) -> Lead:
-    """The last sentence of a block."""
+def _lead(block: Block, before: str) -> Lead:
+    """The last sentence of a block; before it stands what precedes it there, or else its heading."""
     if block.form in (Form.TABLE, *_CODE):
         return Lead()
     told = list(sentences(block.text))
     place, text = told[-1]
-    before = told[-2][1] if len(told) > 1 else ""
+    before = told[-2][1] if len(told) > 1 else before
     announces = _heads(block) or _goes_on(text) or (_BELOW.search(text) is not None and not _NAMES.search(text))
     return Lead(text, block.start + place, announces and any(clauses(text, before)), _heads(block) or _goes_on(text))
 
