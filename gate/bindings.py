@@ -63,7 +63,10 @@ def parsed(file: str, text: str) -> Module | None:
     tree = encoding.tree(text)
     if tree is None:
         return None
-    run = {name for node in _running(tree.body) for name in _used(node)}
+    try:
+        run = {name for node in _running(tree.body) for name in _used(node)}
+    except RecursionError:  # statements less deep than what Python compiles
+        return None
     return Module(file, tree.body, "globals" in _used(tree) or bool(run & {*_MAKERS}))
 
 

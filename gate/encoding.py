@@ -58,14 +58,15 @@ def told(file: str, source: str, error: BaseException) -> str:
 
 
 def place(source: str, error: BaseException) -> tuple[int, str]:
-    """The line of an error of `Failures`, and what it says; for an expression too deep that of the longest statement."""
+    """The line of an error of `Failures`, and what it says; where it is too deep, that of what is deepest or longest."""
     if isinstance(error, SyntaxError) and error.lineno:
         return error.lineno, error.msg
     if isinstance(error, (SyntaxError, ValueError)):  # a null character, a lone surrogate, an encoding that nobody knows
         wrong = next((at for at, letter in enumerate(source) if letter == "\0" or "\ud800" <= letter <= "\udfff"), 0)
         why = "it is not in the encoding that it says" if isinstance(error, UnicodeError) else str(error)
         return source.count("\n", 0, wrong) + 1, why
-    return _longest(source), DEEP
+    parsed = tree(source)
+    return _deepest(parsed) if parsed else _longest(source), DEEP
 
 
 def tree(source: str | bytes) -> ast.Module | None:
@@ -74,6 +75,16 @@ def tree(source: str | bytes) -> ast.Module | None:
         return ast.parse(source)
     except Failures:
         return None
+
+
+def _deepest(parsed: ast.Module) -> int:
+    """The line of what most is around."""
+    level: list[ast.AST] = [parsed]
+    line = 1
+    while level:
+        line = next((node.lineno for node in level if isinstance(node, (ast.stmt, ast.expr))), line)
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return line
 
 
 def _longest(source: str) -> int:

@@ -55,13 +55,16 @@ class Outline:
 
     @classmethod
     def of(cls, text: str) -> Outline | None:
-        """The outline of a source; None where it does not parse."""
+        """The outline of a source; None where it does not parse, or is too deep to be read."""
         tree = encoding.tree(text)
         if tree is None:
             return None
         documentation = set() if _LOUD.search(text) else set(_drop_docstrings(tree))
         reader = _Reader()
-        reader.block(tree.body, None, (), "")
+        try:
+            reader.block(tree.body, None, (), "")
+        except RecursionError:  # statements less deep than what Python compiles
+            return None
         quiet = {number for number, line in enumerate(split(text), 1) if number not in reader.spans and _silent(line)}
         return cls(tree, tuple(reader.functions), reader.spans, reader.owners, frozenset(quiet | documentation))
 

@@ -38,8 +38,11 @@ def plant(file: str, source: str, operators: Sequence[Operator]) -> list[Mutant]
         made = list(_Walk(file, source, operators).mutants())
     except cst.ParserSyntaxError as error:
         raise UsageError(f"{file}:{error.raw_line}: does not parse: {error.message}. Correct it.") from None
-    except RecursionError as error:  # less deep than what Python compiles
-        line, why = encoding.place(source, error)
+    except (RecursionError, KeyError) as error:  # LibCST goes less deep than Python, and then misses what it had not got to
+        deep = _deep(error)
+        if deep is None:
+            raise
+        line, why = encoding.place(source, deep)
         raise UsageError(f"{file}:{line}: {why}, to plant faults in the file. Divide it, or name other files.") from None
     found: dict[tuple[int, int, str], Mutant] = {}
     for mutant in made:
@@ -53,6 +56,13 @@ def plant(file: str, source: str, operators: Sequence[Operator]) -> list[Mutant]
     scopes = {mutant.scope for mutant in seen.values() if mutant.operator != _SPARE}
     seen = {does: mutant for does, mutant in seen.items() if mutant.operator != _SPARE or mutant.scope not in scopes}
     return sorted(seen.values(), key=lambda mutant: (mutant.line, mutant.end))
+
+
+def _deep(error: BaseException | None) -> RecursionError | None:
+    """The error of a recursion that another one comes from."""
+    while error is not None and not isinstance(error, RecursionError):
+        error = error.__context__
+    return error
 
 
 def _does(source: str) -> tuple[object, ...] | None:

@@ -80,6 +80,16 @@ def test_what_python_cannot_read_is_told_by_file_and_line(wrong: str, tmp_path: 
     assert not script.scenarios(tmp_path / "gen.py")
 
 
+def test_a_chain_of_conditions_that_python_can_compile_is_told() -> None:
+    chain = "".join(f"    elif x == {number}:\n        return {number}\n" for number in range(1, 800))
+    source = f"def g(x):\n    if x == 0:\n        return 0\n{chain}"
+    compile(source, "a", "exec")
+    with pytest.raises(UsageError, match=r"^a\.py:1600: is nested too deeply"):
+        plant("a.py", source, OPERATORS)
+    assert Outline.of(source) is None
+    assert Outline.of(source.replace("elif", "if")) is not None
+
+
 def test_what_python_can_compile_and_nobody_can_plant_faults_in_is_told() -> None:
     source = "def f(x):\n    return 0\n\n\ndef g(x):\n    return " + " + ".join(["x"] * 1500) + "\n"
     compile(source, "a", "exec")
