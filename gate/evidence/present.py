@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -44,7 +44,7 @@ class Present:
     def with_files(self, files: Iterable[str]) -> Present:
         """The project as it would be with these files in it; contents and all else as here."""
         other = copy.copy(self)
-        for name in ("folders", "_places", "_environments"):
+        for name in ("folders", "_places", "_environments", "_spelled"):
             other.__dict__.pop(name, None)
         other.files, other._matching = tuple(sorted(files)), {}
         return other
@@ -53,17 +53,20 @@ class Present:
     def tracked(self) -> frozenset[str]:
         """The project's files that git tracks; none where there is no repository."""
         try:
-            return frozenset(os.fsdecode(git.run(self.config.root, "ls-files", "-z", "--cached")).split("\0"))
+            return frozenset(_listed(self.config.root, "--cached"))
         except BaselineFailed:
             return frozenset()
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The project's files, tracked or not, without what git ignores, the evidence itself and gate's own folder; sorted."""
+        """The project's files, tracked or not, without what git ignores, the evidence itself and gate's own folder; sorted.
+
+        Those of submodules are among them.
+        """
         root = self.config.root
         try:
-            listed = os.fsdecode(git.run(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")).split("\0")
-            found = {path for path in listed if path and os.path.lexists(root / path)}
+            listed = _listed(root, "--cached", "--others", "--exclude-standard")
+            found = {path for path in listed if os.path.lexists(root / path)}
         except BaselineFailed:  # no repository
             found = set(_walk(root))
         return tuple(sorted(path for path in found if not self.is_evidence(path)))
@@ -122,7 +125,9 @@ class Present:
         environments left out; in any other, `*` stands for anything. `SOURCES` has what `gate mutate` takes where no path is named.
         """
         if pattern not in self._matching:
-            self._matching[pattern] = self._sources() if pattern == SOURCES else [path for path in self.files if self.fits(path, pattern)]
+            self._matching[pattern] = (
+                self._sources() if pattern == SOURCES else [path for path in self._spelled if self.fits(path, pattern)]
+            )
         return self._matching[pattern]
 
     def fits(self, path: str, pattern: str) -> bool:
@@ -130,6 +135,17 @@ class Present:
         if not pattern.startswith("/"):
             return fnmatchcase(path, pattern)
         return _fits(pattern[1:].split("/"), path.split("/")) and not self._is_installed(path)
+
+    @cached_property
+    def _spelled(self) -> list[str]:
+        """The project's files, and below each link to a folder of the project once more what is in that folder."""
+        root = os.path.realpath(self.config.root)
+        found = list(self.files)
+        for link in self.files:
+            if os.path.islink(f"{root}/{link}") and os.path.isdir(f"{root}/{link}"):  # noqa: PTH112, PTH114
+                place = os.path.relpath(os.path.realpath(f"{root}/{link}"), root)
+                found += [f"{link}{path[len(place) :]}" for path in self.files if path.startswith(f"{place}/")]
+        return sorted(found)
 
     @cached_property
     def _places(self) -> frozenset[str]:
@@ -181,6 +197,14 @@ class Present:
         if kind is Kind.PACKAGE:
             return self.packages.get(name)
         return list(self.matching(name)) if kind is Kind.NAMES else list(self.changed(name))
+
+
+def _listed(root: Path, *flags: str) -> Iterator[str]:
+    """What `git ls-files` lists, in submodules too. Raises BaselineFailed where there is no repository."""
+    for path in filter(None, os.fsdecode(git.run(root, "ls-files", "-z", *flags)).split("\0")):
+        yield path
+        if os.path.lexists(root / path / ".git") and not (root / path).is_symlink() and not path.endswith("/"):
+            yield from (f"{path}/{inner}" for inner in _listed(root / path, *flags))
 
 
 def is_document(path: str) -> bool:

@@ -134,7 +134,7 @@ class Status:
     def _explained(self) -> Iterator[str]:
         for line in self.lines:
             yield f"\n{line.need.title}: {line.state}"
-            yield from (f"  {plain(found.text)}" for found in line.traced)
+            yield from dict.fromkeys(f"  {plain(found.text)}" for found in line.traced)  # of several scenarios maybe the same
             yield from (f"  {filed.path.name} ({'kept' if filed.kept else 'here'}, {filed.record.time})" for filed in line.filed)
 
     def _closing(self) -> str:

@@ -24,10 +24,19 @@ from gate.trial import Means
 from gate.verify import verify
 from tests.gate.repositories import commit, git, init
 
-TEST = """import os
+TEST = """import multiprocessing
+import os
 from pathlib import Path
 
+def read(folder):
+    assert len(os.listdir(folder)) == 1
+    assert open(f"{folder}/a.csv").read() == "1\\n"
+
 def test_data(monkeypatch):
+    process = multiprocessing.get_context("fork").Process(target=read, args=("forked",))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
     assert [path.name for path in Path("data").glob("*.csv")] == ["a.csv"]
     descriptor = os.open("descriptor", os.O_RDONLY)
     assert [entry.name for entry in os.scandir(descriptor)] == ["a.csv"]
@@ -37,7 +46,7 @@ def test_data(monkeypatch):
 """
 FILES = {
     "pyproject.toml": '[tool.gate.required]\ntests = ["cpu"]\n', "tests/test_data.py": TEST, "data/a.csv": "1\n", "other/a.csv": "1\n",
-    "current/a.csv": "1\n", "descriptor/a.csv": "1\n", ".gitignore": ".gate/\n__pycache__/\n",
+    "current/a.csv": "1\n", "descriptor/a.csv": "1\n", "forked/a.csv": "1\n", ".gitignore": ".gate/\n__pycache__/\n",
 }  # fmt: skip
 
 
@@ -51,22 +60,36 @@ def test_a_new_file_where_tests_have_looked_stales_them(tmp_path: Path, monkeypa
     commit(tmp_path, {"other/b.csv": "2\n", "data/README.md": "# Data\n"})
     (line,) = View.of(config.find(tmp_path)).status().lines
     assert line.state.value == "fresh"
-    for folder in ("data", "current", "descriptor"):
+    for folder in ("data", "current", "descriptor", "forked"):
         made = commit(tmp_path, {f"{folder}/b.csv": "2\n"}, "More data")
         (line,) = View.of(config.find(tmp_path)).status().lines
         assert (line.state.value, line.reason) == ("stale", f"{folder}/b.csv is new since {made[:7]} (More data)")
         git(tmp_path, "reset", "-q", "--hard", "HEAD~1")
+    commit(tmp_path, {"forked/a.csv": "2\n"})
+    (line,) = View.of(config.find(tmp_path)).status().lines
+    assert line.files == ("forked/a.csv",), "what a forked process opens is read as well"
 
 
 SCENARIO = """import glob
 import multiprocessing
 import os
 from pathlib import Path
+from unittest import mock
 
+import golden
 import part
 
 
 def listing(record):
+    with mock.patch.dict(os.environ, {"PATH": os.environ["PATH"]}, clear=True):
+        process = multiprocessing.get_context("spawn").Process(target=part.look, args=("data/nobody",))
+        process.start()
+        process.join()
+        assert process.exitcode == 0, "there is nobody who hears it, and nothing else amiss"
+    try:
+        os.listdir("data/absent")
+    except FileNotFoundError:
+        pass
     os.listdir("data/listdir")
     glob.glob("data/glob/*.csv")
     list(Path("data/iterdir").iterdir())
@@ -91,7 +114,8 @@ LISTING = {
         '[tool.gate.bench.b]\nscenarios = ["a", "a"]\n'
     ).replace("HERE", Machine.here().native),
     "scenario.py": SCENARIO, "part.py": "import os\n\n\ndef look(folder):\n    os.listdir(folder)\n",
-    ".gitignore": ".gate/\n__pycache__/\n", "data/other/a.csv": "1\n", "watched/deep/a.bin": "1\n", "one.bin": "1\n",
+    ".gitignore": ".gate/\n__pycache__/\n", "data/other/a.csv": "1\n", "data/nobody/a.csv": "1\n",
+    "watched/deep/a.bin": "1\n", "one.bin": "1\n",
     **{f"data/{name}/a.csv": "1\n" for name in LISTED},
 }  # fmt: skip
 
@@ -133,7 +157,7 @@ def test_what_comes_to_or_goes_from_a_folder_that_a_scenario_listed_stales_it(li
         git(listing, "reset", "-q", "--hard", "HEAD~1")
 
 
-@pytest.mark.parametrize("file", ["data/other/b.csv", "data/b.csv", "more.csv", "part/b.csv"])
+@pytest.mark.parametrize("file", ["data/other/b.csv", "data/b.csv", "more.csv", "part/b.csv", "data/absent/b.csv"])
 def test_a_folder_that_nobody_listed_stales_nothing(listing: Path, file: str) -> None:
     """What imports and metadata of packages list is nobody's, either; and nothing is left of the notes."""
     commit(listing, {file: "2\n"})

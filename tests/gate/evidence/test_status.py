@@ -17,7 +17,7 @@ from gate.evidence.status import View
 from gate.inventory import distributions
 from gate.landing import words
 from tests.gate.evidence.records import CONFIG, TORCH, Toy
-from tests.gate.repositories import write
+from tests.gate.repositories import commit, init, write
 
 FRESH = {"cpu/tests": "fresh", "h200/tests": "fresh", "cpu/goldens": "fresh", "cpu/mutation": "fresh"}
 
@@ -281,6 +281,28 @@ def test_what_a_check_writes_or_removes_itself_was_not_read(toy: Toy) -> None:
     assert toy.status().notes == ("data/b.csv is in no commit: commit what a run reads, and let git ignore what it writes",)
     write(toy.folder, {"data/a.csv": "1\n", "data/b.csv": None})
     assert (toy.states()["cpu/tests"], toy.status().notes) == ("fresh", ())
+
+
+def test_what_comes_to_a_folder_is_seen_by_every_name_of_it(toy: Toy) -> None:
+    """A link to the folder that was listed, and a submodule; a link that leads elsewhere, or out, has nothing of it."""
+    library = init(toy.folder.parent / "library")
+    commit(library, {"a.csv": "1\n"})
+    toy.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "sub")
+    for name, place in (("link", "data"), ("elsewhere", "src"), ("out", str(library))):
+        (toy.folder / name).symlink_to(place)
+    toy.commit("Data", data__a_csv="1\n")
+    for earlier in (toy.folder / ".gate/evidence").glob("tests-cpu-*"):
+        earlier.unlink()
+    reading = Reading(("src/replay.py",), patterns=("/link/*", "/sub/*", "/elsewhere/*", "/out/*"))
+    toy.leave(Finding("tests", "cpu", TORCH, "passed", {"passed": 1}), reading)
+    assert toy.states()["cpu/tests"] == "fresh"
+    for file, told in (("data/b.csv", ("link/b.csv",)), ("sub/b.csv", ("sub/b.csv",)), ("tests/b.csv", ()), ("../library/b.csv", ())):
+        write(toy.folder, {file: "2\n"})
+        assert toy.line("cpu/tests").files == told
+        write(toy.folder, {file: None})
+    commit(toy.folder / "sub", {"b.csv": "2\n"})
+    toy.commit("Take the library of today")
+    assert toy.line("cpu/tests").files == ("sub/b.csv",)
 
 
 def test_a_large_file_is_told_by_when_it_was_written(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
