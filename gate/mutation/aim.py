@@ -20,7 +20,7 @@ from gate.mutation.mutant import Mutant
 from gate.mutation.suite import Suite
 from gate.selection import NothingChecked
 
-_HUNK = re.compile(rb"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(rb"^@@ -\d+(?:,(?P<gone>\d+))? \+(?P<start>\d+)(?:,(?P<come>\d+))? @@")
 
 
 @dataclass(frozen=True)
@@ -146,12 +146,17 @@ def changed(project: Path, since: str | None) -> dict[str, set[int] | None] | No
         "--",
         ".",
     )
-    for line in told.splitlines():
+    body = 0  # lines of a hunk that are still to come: what they hold may look like anything
+    for line in told.split(b"\n"):
+        if body and line[:1] in (b"+", b"-"):
+            body -= 1
+            continue
         if line.startswith(b"+++ "):
             file = line[6:].decode(errors="replace").strip('"')
         hunk = _HUNK.match(line)
         if hunk and file:
-            start, count = int(hunk[1]), int(hunk[2] or 1)
+            start, count = int(hunk["start"]), int(hunk["come"] or 1)
+            body = int(hunk["gone"] or 1) + count
             lines = found.setdefault(file, set())
             if lines is not None:
                 lines |= set(range(start, start + count)) if count else {start, start + 1}
