@@ -120,12 +120,14 @@ def _days(headings: Mapping[int, str], used: Collection[int]) -> Iterator[tuple[
 
 
 def _stray(page: Page, known: Collection[Entry]) -> Iterator[tuple[int, str]]:
-    """Lines that look like entries and are none, so that nobody would read them."""
+    """Lines that look like entries and are none, so that nobody would read them. Of an id that has a row only what has bars, too: the
+    rest are notes on it."""
+    rows = {entry.id for entry in known}
     letters = {"P", *(name["letters"] for entry in known if (name := _ID.fullmatch(entry.id)))}
     for number, line in page.rest.items():
         like = _LIKE.match(line)
         told = (like["id"] or like["bare"]) if like else ""
-        if told.rstrip("0123456789") in letters:
+        if told.rstrip("0123456789") in letters and (told not in rows or "|" in line):
             yield number, f"{told} looks like an entry, and is no row of a table: put it below a table's head and the line of dashes there"
 
 

@@ -83,6 +83,22 @@ def test_what_looks_like_an_entry_and_is_none_is_named(line: str) -> None:
     assert found.startswith(f"{'Q' if line[0] == 'Q' else 'P'}2 looks like an entry, and is no row of a table")
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Notes:\n\n- {} was read on paper, chapter 4 alone.", "{} - read by Ann.", "- {} is the oldest.", "{}: the second edition.", "### {}",
+        "1. {}: see chapter 2", "[{}]: https://example.org/", "<p>{} was read twice.</p>",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", [TABLE + "\n{}\n", TABLE.replace("| id", "{}\n\n| id")], ids=["below", "above"])
+def test_an_id_that_has_a_row_may_begin_a_note(note: str, form: str) -> None:
+    """One that has none looks like an entry in the same place, and so does a second row below a gap."""
+    assert told(form.format(note.format("P1"))) == []
+    ((_, found),) = told(form.format(note.format("P2")))
+    assert found.startswith("P2 looks like an entry")
+    assert [line for line, _ in told(f"{TABLE}\n| P1 | Another book | all |\n")] == [9]
+
+
 def test_a_row_above_the_dashes_or_below_a_gap_is_named() -> None:
     assert [line for line, _ in told(f"{DAY}| P1 | A book |\n| --- | --- |\n| P2 | Another |\n")] == [5]
     assert [line for line, _ in told(f"{TABLE}- a list\n| P2 | Another | more |\n")] == [9]
