@@ -46,7 +46,7 @@ class Here:
 
     def changes(self, record: Record) -> tuple[Change, ...]:
         """What has changed since a record was made; nothing where it is fresh."""
-        return tuple(change for subject in record.subjects if self._compared(record, subject) for change in self._change(subject))
+        return tuple(change for subject in record.subjects if self._compared(record, subject) for change in self._change(record, subject))
 
     def _compared(self, record: Record, subject: Subject) -> bool:
         """Versions can be asked of the interpreter here alone; of another machine or environment they stay what they were."""
@@ -55,11 +55,12 @@ class Here:
         ours = record.environment.get("interpreter", "running") == "running" and record.hardware in self.machine.slugs()
         return ours and (record.check != "goldens" or agrees(record.torch, self.running))
 
-    def _change(self, subject: Subject) -> Iterator[Change]:
+    def _change(self, record: Record, subject: Subject) -> Iterator[Change]:
         now = self.present.subject(subject.kind, subject.name)
         if now is None or now.digest != subject.digest:
             if subject.kind in (Kind.NAMES, Kind.CHANGED):
-                yield from _names(subject, now)
+                made = record.made - self.present.tracked if subject.kind is Kind.NAMES and record.made else frozenset[str]()
+                yield from (change for change in _names(subject, now) if change.files[0] not in made)
             else:
                 yield _told(subject, now, self.present)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from gate.evidence import archive
 from gate.evidence.present import Present
 from gate.evidence.reading import Reading
 from gate.evidence.snapshot import Snapshot
-from gate.evidence.statement import CHECKS, Record, Subject
+from gate.evidence.statement import CHECKS, MADE, Record, Subject
 from gate.layout import shown_version
 from golden.canonical import Json
 
@@ -34,7 +34,7 @@ class Finding:
         environment: what it ran in.
         details: for `tests` {"passed": {FILE: [NAME in it, ...]}, "skipped": {ID: reason}, "cuda": {"passed": N, "skipped": N}}, for
             `mutation` {"killed": {"FILE::FUNCTION": [ID of a test that killed a mutant of it, ...]}, "paths": [PATH, ...], "asked": [ID of
-            a test that was asked of every mutant it runs, ...], "tests": [PATH of --tests, ...]}; for others what it likes.
+            a test that was asked of every mutant it runs, ...], "tests": [PATH of --tests, ...]}; for others what it likes. "made" is ours.
     """
 
     check: str
@@ -62,17 +62,20 @@ def leave(config: Config, before: Snapshot, finding: Finding, reading: Reading) 
     assert finding.check in CHECKS, "records of other checks are not read"
     assert finding.result in RESULTS, "a check passed, failed or cannot say"
     present = Present(config)
-    before.check(present, {*reading.paths(present), *_moved(before, present, reading.patterns)})
-    # What else has come or gone the check made or removed itself, such as a checkpoint: that is no source.
+    came_or_went = _came_or_went(before, present, reading.patterns)
+    theirs = came_or_went & (before.tracked | present.tracked)  # nobody knows whether the check has seen them
+    before.check(present, {*reading.paths(present), *theirs})
     subjects = tuple(reading.subjects(present.with_files(before.files), finding.since))
-    return archive.write(config, record(finding, subjects))
+    own = came_or_went - theirs
+    details = {**finding.details, MADE: sorted(own)} if own else finding.details
+    return archive.write(config, record(replace(finding, details=details), subjects))
 
 
-def _moved(before: Snapshot, present: Present, patterns: Iterable[str]) -> set[str]:
-    """Files of git's that patterns have, and that have come or gone since: nobody knows whether the check has seen them."""
-    come_or_gone = (before.files.keys() ^ set(present.files)) & (before.tracked | present.tracked)
+def _came_or_went(before: Snapshot, present: Present, patterns: Iterable[str]) -> set[str]:
+    """Files that patterns have, and that have come or gone since."""
     now = {path for pattern in patterns for path in present.matching(pattern)}
-    return {path for path in come_or_gone if path in now or any(present.fits(path, pattern) for pattern in patterns)}
+    moved = before.files.keys() ^ set(present.files)
+    return {path for path in moved if path in now or any(present.fits(path, pattern) for pattern in patterns)}
 
 
 def record(finding: Finding, subjects: tuple[Subject, ...]) -> Record:

@@ -19,6 +19,7 @@ from golden.canonical import Json, as_list, as_mapping, as_text, expect, has_key
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:musgd-gate:evidence:1"
 CHECKS = ("tests", "goldens", "mutation", "bench")
+MADE = "made"  # of details: files that came to, or went from, where the check looked, and that git does not hold: it made them itself
 _LONGEST = 400  # characters of a value that stays on one line
 _KEYS = {"check", "counts", "details", "environment", "hardware", "result", "scenario", "since", "time", "torch"}
 
@@ -97,6 +98,12 @@ class Record:
     scenario: str | None = None
     since: str | None = None
     details: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def made(self) -> frozenset[str]:
+        """Files that the check made or removed itself, such as checkpoints: no source of it, there or not."""
+        found = self.details.get(MADE, [])
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
     @property
     def title(self) -> str:

@@ -180,12 +180,18 @@ class View:
         bench = Bench(self.here, self.archive.records, since)
         with Past(self.config) as past:
             found = [replace(_line(need, bench, past), allowed=need.hardware in allowed) for need in self.required.needs]
-            strays = [one.change.files[0] for line in found for one in line.traced if one.is_stray]
+            strays = [one.change.files[0] for line in found for one in line.traced if one.is_stray] + self._made(found)
             shallow = past.shallow and any(one.committed and one.commit is None for line in found for one in line.traced)
         notes = [f"{path}: {why}. It counts as no record" for path, why in self.archive.spoilt]
         notes += [f"{_counted(strays)} in no commit: commit what a run reads, and let git ignore what it writes"] if strays else []
         notes += ["This clone is shallow, so commits may be missing: git fetch --unshallow"] if shallow else []
         return Status(tuple(found), tuple(notes))
+
+    def _made(self, found: list[Line]) -> list[str]:
+        """Files that checks made themselves, as far as they are still there and git neither holds nor ignores them."""
+        present = self.here.present
+        made = {path for line in found for filed in line.filed for path in filed.record.made}
+        return sorted(made.intersection(present.files) - present.tracked) if made else []
 
 
 def status(config: Config) -> Status:

@@ -269,7 +269,7 @@ def test_what_comes_to_or_goes_from_a_pattern_while_a_check_runs_gets_no_record(
 
 
 def test_what_a_check_writes_or_removes_itself_was_not_read(toy: Toy) -> None:
-    """Of files that git does not track it knows what it has found; the state that it leaves behind is another one."""
+    """Of files that git does not hold, there or not; they are told. Once git holds them, or of another name, they are new."""
     write(toy.folder, {"data/a.csv": "1\n"})
     for earlier in (toy.folder / ".gate/evidence").glob("tests-cpu-*"):
         earlier.unlink()
@@ -277,10 +277,15 @@ def test_what_a_check_writes_or_removes_itself_was_not_read(toy: Toy) -> None:
     before = Snapshot.take(toy.config)
     write(toy.folder, {"data/a.csv": None, "data/b.csv": "2\n"})
     leave(toy.config, before, finding, reading)
-    assert toy.line("cpu/tests").reason == "data/b.csv is new in no commit; data/a.csv is gone in no commit"
-    assert toy.status().notes == ("data/b.csv is in no commit: commit what a run reads, and let git ignore what it writes",)
-    write(toy.folder, {"data/a.csv": "1\n", "data/b.csv": None})
-    assert (toy.states()["cpu/tests"], toy.status().notes) == ("fresh", ())
+    advice = "commit what a run reads, and let git ignore what it writes"
+    assert (toy.states()["cpu/tests"], toy.status().notes) == ("fresh", (f"data/b.csv is in no commit: {advice}",))
+    write(toy.folder, {"data/c.csv": "2\n"})
+    assert toy.line("cpu/tests").reason == "data/c.csv is new in no commit"
+    assert toy.status().notes == (f"data/c.csv and 1 more are in no commit: {advice}",)
+    write(toy.folder, {"data/a.csv": "1\n", "data/b.csv": None, "data/c.csv": None})
+    assert (toy.states()["cpu/tests"], toy.status().notes) == ("fresh", (f"data/a.csv is in no commit: {advice}",))
+    made = toy.commit("Hold", data__b_csv="2\n")
+    assert toy.line("cpu/tests").reason == f"data/b.csv is new since {made[:7]} (Hold)"
 
 
 def test_what_comes_to_a_folder_is_seen_by_every_name_of_it(toy: Toy) -> None:
