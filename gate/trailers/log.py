@@ -120,8 +120,7 @@ def _days(headings: Mapping[int, str], used: Collection[int]) -> Iterator[tuple[
 
 
 def _stray(page: Page, known: Collection[Entry]) -> Iterator[tuple[int, str]]:
-    """Lines that look like entries and are none, so that nobody would read them. Of an id that has a row only what has bars, too: the
-    rest are notes on it."""
+    """Lines that look like entries and are none, so that nobody would read them; without bars those of an id that has a row are notes."""
     rows = {entry.id for entry in known}
     letters = {"P", *(name["letters"] for entry in known if (name := _ID.fullmatch(entry.id)))}
     for number, line in page.rest.items():

@@ -86,8 +86,8 @@ def test_what_looks_like_an_entry_and_is_none_is_named(line: str) -> None:
 @pytest.mark.parametrize(
     "note",
     [
-        "Notes:\n\n- {} was read on paper, chapter 4 alone.", "{} - read by Ann.", "- {} is the oldest.", "{}: the second edition.", "### {}",
-        "1. {}: see chapter 2", "[{}]: https://example.org/", "<p>{} was read twice.</p>",
+        "Notes:\n\n- {} was read on paper, chapter 4 alone.", "{} - read by Ann.", "- {} is the oldest.", "{}: the second edition.",
+        "### {}", "1. {}: see chapter 2", "[{}]: https://example.org/", "<p>{} was read twice.</p>",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("form", [TABLE + "\n{}\n", TABLE.replace("| id", "{}\n\n| id")], ids=["below", "above"])
