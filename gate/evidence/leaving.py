@@ -62,11 +62,14 @@ def leave(config: Config, before: Snapshot, finding: Finding, reading: Reading) 
     assert finding.check in CHECKS, "records of other checks are not read"
     assert finding.result in RESULTS, "a check passed, failed or cannot say"
     present = Present(config)
+    paths = set(reading.paths(present))
     came_or_went = _came_or_went(before, present, reading.patterns)
-    theirs = came_or_went & (before.tracked | present.tracked)  # nobody knows whether the check has seen them
-    before.check(present, {*reading.paths(present), *theirs})
-    subjects = tuple(reading.subjects(present.with_files(before.files), finding.since))
-    own = came_or_went - theirs
+    held = before.tracked | present.tracked
+    theirs = came_or_went & held  # nobody knows whether the check has seen them
+    written = {path for path in paths - held if before.is_made(present, path)}
+    before.check(present, {*paths - written, *theirs})
+    own = (came_or_went - theirs) | written
+    subjects = tuple(reading.subjects(present.with_files(before.files), finding.since, without=written))
     details = {**finding.details, MADE: sorted(own)} if own else finding.details
     return archive.write(config, record(replace(finding, details=details), subjects))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,15 +42,16 @@ class Reading:
         own = {present.config.file.name}
         return sorted(path for path in wanted - own if not present.is_evidence(path))
 
-    def subjects(self, present: Present, since: str | None = None) -> Iterator[Subject]:
+    def subjects(self, present: Present, since: str | None = None, without: Collection[str] = ()) -> Iterator[Subject]:
         """Its subjects as they are now, each once; what is gone is left out.
 
         Args:
             present: the project.
             since: the commit that a change begins with: every file changed since counts too.
+            without: files that were read and are none.
         """
         changed = present.changed(since) if since else []
-        named = [(Kind.FILE, path) for path in sorted({*self.paths(present), *changed})]
+        named = [(Kind.FILE, path) for path in sorted({*self.paths(present), *changed} - {*without})]
         named += [(kind, name) for kind, names in self._values(since) for name in sorted(set(names))]
         yield from filter(None, (present.subject(kind, name) for kind, name in named))
         for name, version in sorted(self.packages.items()):

@@ -46,6 +46,10 @@ class Snapshot:
         held = {path: (present.digest(path) if stamp and stamp[1] <= LARGE else None, stamp) for path, stamp in stamps.items()}
         return cls(began, held, present.tracked)
 
+    def is_made(self, present: Present, path: str) -> bool:
+        """Whether a file of data came while the check ran, or was written then and git ignores it: the check has written it itself."""
+        return path not in self.files and not path.endswith(".py") and self._moved(present, path)
+
     def check(self, present: Present, paths: Iterable[str]) -> None:
         """Holds files to what they were.
 
@@ -59,9 +63,10 @@ class Snapshot:
         moved = sorted(path for path in set(paths) if self._moved(present, path))
         if moved:
             names = ", ".join(moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
+            loose = "" if present.tracked.issuperset(moved) else " What the check itself writes git should ignore."
             raise StaleEvidence(
                 f"{names} {'was' if len(moved) == 1 else 'were'} written while the check ran, so that no state of the project gave "
-                "its result. Nothing was put on record. Run it again, and leave the sources alone until it ends."
+                f"its result. Nothing was put on record. Run it again, and leave the sources alone until it ends.{loose}"
             )
 
     def _moved(self, present: Present, path: str) -> bool:

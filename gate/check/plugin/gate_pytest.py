@@ -11,6 +11,7 @@ It imports nothing of gate, which may not be installed here, and no torch. Every
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -23,7 +24,7 @@ import pytest
 if TYPE_CHECKING:
     from gate.check.plugin.gate_watch import Watch
 else:  # it stands beside this file, which is no part of a package where it runs
-    from gate_watch import Watch
+    Watch = importlib.import_module("gate_watch").Watch
 
 REQUEST = "GATE_CHECK_REQUEST"
 LONGEST = 100_000  # characters of one failure's text

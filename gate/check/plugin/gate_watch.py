@@ -62,6 +62,7 @@ class Watch:
         self.key: str | None = None
         self._seen: dict[str, dict[str, Any]] = {}
         self._noted: set[tuple[str, str]] = set()
+        self._written: set[str | None] = set()
         self._pid = os.getpid()
         settings = folder / f"coverage-{worker}.ini"
         settings.write_text(_SETTINGS.format(root=root, folder=folder, plugin=Path(__file__).parent, quiet=_QUIET), encoding="utf-8")
@@ -108,7 +109,9 @@ class Watch:
         if self.key is None:
             return
         if event == "open":
-            if not arguments[2] & (os.O_WRONLY | os.O_TRUNC):
+            if arguments[2] & (os.O_WRONLY | os.O_TRUNC):
+                self._written.add(self._relative(arguments[0]))
+            else:
                 self._read(arguments[0])
         elif event in ("os.listdir", "os.scandir"):
             self._read(_folder(arguments[0]), "/")
@@ -119,22 +122,28 @@ class Watch:
             if facts is not None:
                 facts["started"] += 1
 
-    def _read(self, path: object, mark: str = "") -> None:
+    def _relative(self, path: object) -> str | None:
+        """A path below the project's folder, "" for that itself; None for others."""
         if not isinstance(path, (str, bytes, os.PathLike)):
-            return
+            return None
         try:
             name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  (called for every file that is opened)
         except (OSError, ValueError):  # the current folder is gone; the call itself will say so
-            return
-        if not name.startswith(self.root) and name + os.sep != self.root:
+            return None
+        return name[len(self.root) :] if name.startswith(self.root) or name + os.sep == self.root else None
+
+    def _read(self, path: object, mark: str = "") -> None:
+        """What tests have written themselves is none of their sources; what they read before that is."""
+        name = self._relative(path)
+        if name is None or (not mark and name in self._written):
             return
         if sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):  # an import, which coverage sees
             return
         facts = self._facts()
         if facts is not None:
-            facts["reads"][name[len(self.root) :] + mark] = None
+            facts["reads"][name + mark] = None
         elif self.key is not None:
-            self._note(self.key, name[len(self.root) :] + mark)
+            self._note(self.key, name + mark)
 
     def _note(self, key: str, path: str) -> None:
         """Writes down what a forked child has read, each path once: nobody knows how it will end."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from gate.errors import ConfigurationError
-from gate.evidence import Finding, Reading, Snapshot, StaleEvidence, leave, snapshot
+from gate.evidence import Finding, Reading, Snapshot, StaleEvidence, leave, snapshot, statement
 from gate.evidence.archive import EARLIER
 from gate.evidence.judging import State
 from gate.evidence.keeping import keep
@@ -286,6 +287,26 @@ def test_what_a_check_writes_or_removes_itself_was_not_read(toy: Toy) -> None:
     assert (toy.states()["cpu/tests"], toy.status().notes) == ("fresh", (f"data/a.csv is in no commit: {advice}",))
     made = toy.commit("Hold", data__b_csv="2\n")
     assert toy.line("cpu/tests").reason == f"data/b.csv is new since {made[:7]} (Hold)"
+
+
+def test_data_that_a_check_writes_and_reads_is_its_own(toy: Toy) -> None:
+    """Where it came meanwhile, or git ignores it. What was there before and was written, and any source, are not."""
+    write(toy.folder, {".gitignore": ".gate/\nout/\n", "out/old.pt": "1\n", "data/old.csv": "1\n", "src/old.py": "x = 1\n"})
+    before = Snapshot.take(toy.config)
+    write(toy.folder, {"out/old.pt": "2\n", "out/new.pt": "2\n", "data/new.csv": "2\n", "data/old.csv": "2\n", "src/new.py": "x = 2\n"})
+    finding = Finding("bench", "cpu", TORCH, "passed", {})
+    record = leave(toy.config, before, finding, Reading(("src/replay.py", "out/old.pt", "out/new.pt", "data/new.csv")))
+    assert statement.parse(record.read_bytes(), record.name).made == {"out/old.pt", "out/new.pt", "data/new.csv"}
+    assert {path.name for path in map(Path, files_of(record))} == {"replay.py"}
+    for path, told in (("data/old.csv", "git should ignore"), ("src/new.py", "git should ignore"), ("src/replay.py", "until it ends.$")):
+        write(toy.folder, {"src/replay.py": "def replay():\n    return 3\n"})
+        with pytest.raises(StaleEvidence, match=told):
+            leave(toy.config, before, finding, Reading((path,)))
+
+
+def files_of(record: Path) -> list[str]:
+    """The files that a record read."""
+    return [subject.name for subject in statement.parse(record.read_bytes(), record.name).subjects if subject.kind is statement.Kind.FILE]
 
 
 def test_what_comes_to_a_folder_is_seen_by_every_name_of_it(toy: Toy) -> None:
