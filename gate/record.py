@@ -59,7 +59,7 @@ def record(means: Means, wanted: Wanted, reason: str | None) -> Results:
 
 def warn(means: Means) -> None:
     """Says so where the goldens have grown beyond what a repository should carry, or git ignores some."""
-    for lost in tracking.ignored(means.config.goldens):
+    for lost in tracking.ignored(means.config.goldens, means.config.root):
         means.progress.say(f"warning: {lost}")
     total = size(means.config.goldens)
     if total > MOST:

@@ -31,7 +31,7 @@ def status(view: View, since: frozenset[str], allowed: tuple[str, ...]) -> Line:
 
 def golden_changes(config: Config, since: str | None) -> Line:
     """Whether somebody says of every golden whose bits changed that they were meant to."""
-    lost = tuple(tracking.ignored(config.goldens))
+    lost = tuple(tracking.ignored(config.goldens, config.root))
     if since is None:
         line = left_out("golden changes", "no revision to compare with: --since REV")
         return _incomplete(line, lost) if lost else line

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,8 @@ from gate.landing.line import Line
 from gate.progress import Silent
 from gate.trial import Means
 from tests.gate.evidence.records import Toy
+from tests.gate.repositories import git, init
+from tests.golden.goldens import golden
 
 
 class Heard(Silent):
@@ -66,14 +71,57 @@ def test_a_golden_of_which_git_ignores_files_is_not_judged(toy: Toy, pattern: st
     (told,) = (detail for detail in found.details if "git ignores" in detail)
     assert "of goldens/cpu/torch-2.12.0/text (" in told
     assert f"by {pattern!r} (" in told
-    assert "Write !goldens/** below that line, or take it out, then: git add goldens" in told
     assert heard(toy) == [f"warning: {told}"]
 
 
-def test_what_it_advises_helps(toy: Toy) -> None:
-    ignore(toy, "*.safetensors", "!goldens/**")
-    shutil.copytree(toy.folder / "goldens/cpu/torch-2.13.0/text", toy.folder / "goldens/cpu/torch-2.12.0/text")
-    assert (heard(toy), line(toy).code, line(toy, "HEAD").code) == ([], 0, 0)
+@pytest.mark.parametrize("goldens", ["goldens", "tests/goldens", "gold [a]*b"])
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        ("../.gitignore", "*.safetensors"), ("../.gitignore", "torch-2*"), ("../.gitignore", "project/**/manifest.json"),
+        (".gitignore", "*.json"), ("../.gitignore", "gold*/"), (".gitignore", "gold*"), ("../.gitignore", "project"), (".gitignore", "*"),
+        ("{}/.gitignore", "*.safetensors"), ("{}/.gitignore", "/cpu"), ("{}/cpu/.gitignore", "text"),
+        ("../.git/info/exclude", "*.safetensors"), ("../.git/info/exclude", "gold*"), ("../../exclude", "*.json"),
+    ],
+)  # fmt: skip
+def test_what_it_advises_helps(tmp_path: Path, goldens: str, file: str, pattern: str) -> None:
+    """Followed to the letter, in a project within a repository, git takes in all of the goldens, which it did not."""
+    top, project = init(tmp_path / "top"), tmp_path / "top/project"
+    golden(project / goldens / "cpu/torch-2.13.0/text")
+    git(top, "config", "core.excludesFile", str(tmp_path / "exclude"))
+    ignoring = project / file.format(goldens)
+    with ignoring.open("a") as lines:
+        lines.write(f"{pattern}\n*.log\n")
+    kept = "cpu/torch-2.13.0/text/"
+    every = {f"{goldens}/{path.relative_to(project / goldens)}" for path in (project / goldens / kept).iterdir()}
+    git(top, "add", "--all")
+    assert every - held(project)
+    (told,) = tracking.ignored(project / goldens, project)
+    assert f" of {goldens}/{kept[:-1]} (" in told
+    follow(told, project)
+    assert every <= held(project)
+    assert tracking.ignored(project / goldens, project) == []
+
+
+def held(project: Path) -> set[str]:
+    return set(filter(None, git(project, "ls-files", "-z").split("\0")))
+
+
+def follow(told: str, project: Path) -> None:
+    """Does what is advised: writes the line, or takes out the one that is named, and runs the command."""
+    advice = re.search(
+        r"\. (?:Write (?P<new>.*) at the end of (?P<end>.*)|Take that line out of (?P<out>.*), or write.*), then: (?P<command>git .*)", told
+    )
+    named = re.search(r" \((?P<file>[^()]*):(?P<line>\d+)\), so that", told)
+    assert advice, told
+    assert named, told
+    file = project / (advice["end"] or advice["out"])
+    assert file.resolve() == (project / named["file"]).resolve()
+    lines = file.read_text().splitlines()
+    file.write_text(
+        "\n".join([*lines, advice["new"]] if advice["new"] else lines[: int(named["line"]) - 1] + lines[int(named["line"]) :]) + "\n"
+    )
+    subprocess.run(shlex.split(advice["command"]), cwd=project, check=True)
 
 
 def test_other_files_may_be_ignored_and_a_folder_outside_git_has_nothing_to_say(toy: Toy) -> None:
@@ -81,13 +129,13 @@ def test_other_files_may_be_ignored_and_a_folder_outside_git_has_nothing_to_say(
     for name in ("goldens/__pycache__/a.pyc", "goldens/cpu/torch-2.13.0/text/run.log", "goldens/cpu/evidence/a.json"):
         (toy.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (toy.folder / name).write_text("x")
-    assert tracking.ignored(toy.folder / "goldens") == []
+    assert tracking.ignored(toy.folder / "goldens", toy.folder) == []
     ignore(toy, "*.safetensors")
     toy.git("rm", "-rq", "--cached", "goldens")
-    assert len(tracking.ignored(toy.folder / "goldens")) == 2
+    assert len(tracking.ignored(toy.folder / "goldens", toy.folder)) == 2
     shutil.rmtree(toy.folder / ".git")
-    assert tracking.ignored(toy.folder / "goldens") == []
-    assert tracking.ignored(toy.folder / "gone") == []
+    assert tracking.ignored(toy.folder / "goldens", toy.folder) == []
+    assert tracking.ignored(toy.folder / "gone", toy.folder) == []
 
 
 @pytest.mark.parametrize("patterns", [(), ("goldens",)], ids=["untracked", "ignored"])
