@@ -168,8 +168,8 @@ def _tested(answer: Mapping[str, Any], mutated: str) -> Said:
     early = _ended(answer, mutated)
     if early is not None:
         return early
-    if answer["broken"] or answer["code"] in (3, 4):
-        return Said("crashed", (answer["broken"] or [f"pytest ended with {answer['code']}"])[0], answer=answer)
+    if answer["broken"]:
+        return Said("crashed", answer["broken"][0], answer=answer)
     if answer["failed"]:
         first = answer["failed"][0]
         return Said("failed", f"{first['test']}: {first['why']}", first["test"], answer["loaded"], answer)

@@ -19,17 +19,18 @@ from typing import Any
 
 _TEST = "GATE_MUTATE_TEST"
 _AUTOLOAD = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
-_PLUGINS: list[Any] = []
+# Plugins that a project may name options of in its addopts, and what keeps each from doing anything here.
+_QUIET = {"xdist": ("-n", "0"), "pytest_cov": ("--no-cov",), "hypothesispytest": ("--hypothesis-seed=0",)}
+_PLUGINS: dict[str, Any] = {}
 
 
-def prepare(left_out: tuple[str, ...] = ("xdist", "pytest_cov", "xdist.looponfail")) -> None:
+def prepare() -> None:
     """Imports pytest and its plugins, once, in the zygote: looking for them takes longer than most tests."""
     entry_points = importlib.import_module("importlib.metadata").entry_points
     importlib.import_module("pytest")
     for entry in entry_points(group="pytest11"):
-        if entry.name not in left_out and entry.value not in left_out:
-            with contextlib.suppress(Exception):
-                _PLUGINS.append(entry.load())
+        with contextlib.suppress(Exception):
+            _PLUGINS[entry.name] = entry.load()
 
 
 prepare()
@@ -53,6 +54,12 @@ class Plugin:
         self.broken: list[str] = []
         self.seconds: dict[str, float] = {}
         self.collected: list[str] = []
+
+    def pytest_addoption(self, parser: Any, pluginmanager: Any) -> None:
+        """Adds what was imported beforehand, by the names that `-p` calls it."""
+        for name, plugin in _PLUGINS.items():
+            if not pluginmanager.is_blocked(name) and not pluginmanager.is_registered(plugin):
+                pluginmanager.register(plugin, name)
 
     def pytest_configure(self, config: Any) -> None:
         """Lets processes that tests start find plugins as usual."""
@@ -114,20 +121,20 @@ def main(job: dict[str, Any], sources: Any) -> dict[str, Any]:
     plugin = Plugin(job["tests"], measured)
     os.environ[_AUTOLOAD] = "1"
     begun = time.monotonic()
-    arguments = ["-q", "--tb=line", "--no-header", "-p", "no:cacheprovider", *job["options"], f"--basetemp={job['scratch']}/pytest"]
-    if any(getattr(p, "__name__", "") == "_hypothesis_pytestplugin" for p in _PLUGINS):
-        arguments.append("--hypothesis-seed=0")
+    arguments = ["-q", "--tb=line", "--no-header", "--color=no", *job["options"], f"--basetemp={job['scratch']}/pytest"]
+    arguments += ["-o", f"cache_dir={job['scratch']}/cache-{os.getpid()}"]  # of nobody else, so that it is empty
+    arguments += [word for name, words in _QUIET.items() if name in _PLUGINS for word in words]
     if job["first"]:
         arguments.append("-x")
     random.seed(0)
-    code = int(importlib.import_module("pytest").main([*arguments, *job["files"]], plugins=[*_PLUGINS, plugin]))
+    code = int(importlib.import_module("pytest").main([*arguments, *job["files"]], plugins=[plugin]))
     answer: dict[str, Any] = {
         "code": code,
         "passed": plugin.passed,
         "skipped": plugin.skipped,
         **plugin.expected,
         "failed": plugin.failed,
-        "broken": plugin.broken,
+        "broken": plugin.broken or ([_complaint(job["log"], code)] if code in (3, 4) else []),
         "collected": plugin.collected,
         "loaded": sources.loaded.get(job["mutated"] or "", ""),
         "failed_imports": sources.failed,
@@ -139,6 +146,16 @@ def main(job: dict[str, Any], sources: Any) -> dict[str, Any]:
         answer["map"] = _map(job, measured)
     sources.keep(f"{job['scratch']}/codes", job["mutated"])
     return answer
+
+
+def _complaint(log: str, code: int) -> str:
+    """What pytest itself says where it ends before, or without, having run tests: by 4 of how it is used, by 3 of a fault within."""
+    sys.stderr.flush()
+    sys.stdout.flush()
+    lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
+    told = [line.rpartition(" error: ")[2].removeprefix("ERROR: ") for line in lines if " error: " in line or line.startswith("ERROR: ")]
+    faults = [line.removeprefix("INTERNALERROR> ") for line in lines if line.startswith("INTERNALERROR> ")]
+    return f"pytest ended with {code}" + "".join(f": {line.strip()[:200]}" for line in (told[-1:] or faults[-1:]))
 
 
 def _enter(job: dict[str, Any]) -> None:
