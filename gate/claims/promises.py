@@ -14,7 +14,7 @@ from gate.claims.tags import FORM, malformed, shielded, tags, without_tags
 
 WORDS = re.compile(r"\b(?:bit-identical|never|always|restores|raises)\b", re.IGNORECASE)
 _SECTION = r"(?:Args|Attributes|Example|Examples|Note|Raises|Returns|Yields)"
-_HEADING = re.compile(  # of Google's, NumPy's and Sphinx's form: what a function raises is described, not promised
+_HEADING = re.compile(  # of Google's, NumPy's and Sphinx's form: they announce what is raised; entries may promise
     rf"^[ \t]*(?:{_SECTION}:[ \t]*$|{_SECTION}[ \t]*\r?\n[ \t]*-{{3,}}[ \t]*$|[:@]raises?\b[^:\n]*:)", re.MULTILINE
 )
 

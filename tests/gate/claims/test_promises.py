@@ -159,11 +159,14 @@ def test_a_docstring_s_indented_paragraphs_are_prose() -> None:
     ],
 )  # fmt: skip
 def test_what_a_function_raises_is_described_in_any_form(section: str) -> None:
-    """Google's, NumPy's, Sphinx's, Epytext's. What a sentence promises there is promised all the same."""
+    """Google's, NumPy's, Sphinx's, Epytext's. An entry that promises needs a tag all the same, and is held by it."""
     source = f'def f(x):\n    """Halves.\n\n    {section}\n    """\n'
     assert list(of_source("toy.py", source)) == []
     (promise,) = of_source("toy.py", source.replace("If x is 0", "Always if x is 0"))
     assert promise.line == 4 + section.count("\n")
+    assert promise.tests == ()
+    (held,) = of_source("toy.py", source.replace("If x is 0", f"Always if x is 0 {TAG}"))
+    assert held.tests == ("tests/x.py::a",)
 
 
 def test_a_sentence_that_begins_with_raises_promises() -> None:
