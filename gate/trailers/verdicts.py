@@ -11,7 +11,8 @@ from gate.trailers.rule import GOLDEN_CHANGE, Rule
 from golden.keys import nearest
 
 NONE = "none"
-_TEST = re.compile(r"(?P<file>[^\s:]+\.py)::(?P<name>.*\S)")
+_TEST = re.compile(r"(?P<file>[^\s:]+\.py)::(?P<name>[^\s,;\[]+)(?:\[.*\])?")
+_NEXT = re.compile(r"\](?:\s*[,;]|\s)\s*(?:and\s+)?[^\s:]+\.py::")  # another test behind the parameters of one, which may hold anything
 _IDENTIFIER = re.compile(r"[A-Za-z]+[0-9]+")
 _PAGE = re.compile(r"[\w.-]+")
 
@@ -80,9 +81,9 @@ def _gate(message: Message, key: str, value: str, known: Known) -> str | None:
     test = _TEST.fullmatch(value)
     if value.casefold() == NONE:
         return f"Gate: {value} is no test, and what changes these paths has one"
-    if test is None:
+    if test is None or _NEXT.search(value):
         return f"Gate: {value} is no test. Write it as tests/test_x.py::test_it, one trailer a test"
-    exists = known.has_test(message.id, test["file"], test["name"].partition("[")[0])
+    exists = known.has_test(message.id, test["file"], test["name"])
     return None if exists else f"Gate: {value} does not exist, or pytest does not collect it"
 
 

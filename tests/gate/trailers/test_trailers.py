@@ -115,6 +115,17 @@ def test_what_a_trailer_names_has_to_be_there(folder: Path, old: str, new: str, 
     assert told in fault
 
 
+@pytest.mark.parametrize("between", [", tests/test_a.py::", "; tests/test_a.py::", " tests/test_a.py::", " and tests/test_a.py::", ", "])
+@pytest.mark.parametrize("first", ["TestA::test_b", "test_c[1]", "test_c"])
+def test_several_tests_in_one_trailer_are_told_to_be_no_test(folder: Path, first: str, between: str) -> None:
+    """Each of them alone is one, parameters that hold the like included."""
+    both = f"tests/test_a.py::{first}{between}test_c"
+    land(folder, f"Change\n\nWP: wp-1\nProvenance: none\nGate: {both}")
+    assert faults(folder) == [f"Gate: {both} is no test. Write it as tests/test_x.py::test_it, one trailer a test"]
+    land(folder, f"Change\n\nWP: wp-1\nProvenance: none\nGate: tests/test_a.py::{first}\nGate: tests/test_a.py::test_c[x, y.py::z]")
+    assert [fault for fault in faults(folder) if "y.py" in fault] == []
+
+
 @pytest.mark.parametrize(
     "message",
     [
