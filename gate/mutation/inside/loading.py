@@ -3,7 +3,7 @@
 The zygote loads this file by its path: nothing of gate or golden is imported here.
 """
 
-# ruff: noqa: PTH108, PTH116
+# ruff: noqa: PTH100, PTH108, PTH113, PTH116
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import marshal
 import os
+import runpy
 import types
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -47,7 +48,7 @@ class Sources:
 
     def install(self) -> None:
         """Goes before every loader of source files."""
-        get, run = SourceFileLoader.get_code, SourceFileLoader.exec_module
+        get, run, run_path = SourceFileLoader.get_code, SourceFileLoader.exec_module, runpy.run_path
         sources = self
 
         def get_code(self: SourceFileLoader, fullname: str) -> Any:
@@ -65,6 +66,14 @@ class Sources:
                 sources.failed[sources.place(self.path) or self.path] = f"{type(error).__name__}: {error}"[:300]
                 raise
 
+        def run_script(path_name: str, *arguments: Any, **named: Any) -> Any:
+            """A script that runs as `__main__` is compiled by runpy, which keeps no bytecode."""
+            path = sources.place(os.path.abspath(path_name))
+            if path is not None and os.path.isfile(path_name):
+                sources.loaded[path] = hashlib.sha256(Path(path_name).read_bytes()).hexdigest()
+            return run_path(path_name, *arguments, **named)
+
+        runpy.run_path = run_script
         SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
         SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
 
