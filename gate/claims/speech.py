@@ -1,66 +1,95 @@
-"""Whether a sentence says that a run covers something, of how many runs it speaks, and which of its pieces it says that of."""
+"""What one clause says that a run covers: its run, and the commits in the plain enumeration beside its verb."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+
+from gate.claims.prose import blank
+
+Named = tuple[int, str]  # the name of a commit, or a digest, after its place
 
 COVERS = re.compile(r"\bcover(?:s|ed|ing)?\b", re.IGNORECASE)
+_HEX = r"(?<![\w-])[0-9a-f]{4,64}(?![\w-])"
+_NAME = re.compile(_HEX, re.IGNORECASE)
+_NOUN = (
+    r"\b(?:(?:the|these|this|an?|two|both|following)\s+)*(?:commits?|revisions?|sources|digests?)\b(?:\s+(?:of|at|are|is)\b)?:?"
+    r"|\bthe\s+following:"
+)
+_DENIED = r"\(\W*(?:not|no|never|except|without)\b"
+_ASIDE = r"\b(?:made|measured)\b[^,;.()]{0,120},(?=\s*and\b)"  # between commas, of the one before
+_BESIDE = re.compile(rf"{_ASIDE}|\([^()]*\)", re.IGNORECASE)  # what names nothing that is covered
+_ENUMERATION = re.compile(  # ends at the first other word
+    rf"(?:[\s`*_,;&/+\[]|\](?:\([^)\s]*\))?|<br\s*/?>|{_NOUN}"
+    r"|\b(?:and|or|both|also|too|as\s+well(?:\s+as)?|not\s+only|but\s+also|likewise|so\s+(?:is|are|was|were))\b"
+    rf"|{_ASIDE}|{_HEX}(?![`*_\]]*\s*{_DENIED})|\((?!{_DENIED[2:]})(?:(?!(?<![\w-])[0-9a-f]{{7,64}}(?![\w-]))[^()])*\))*",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(  # a name that begins the next one: its subject
+    rf";\s*[`*_\[(]*{_HEX}[`*_\])]*\s+(?!too\b|also\b|as\b|likewise\b)\w|{_HEX}[`*_\])]*\s+(?:is|are|was|were|has|had|does|did|came|by|not|will|would|shall|should|must|may|can|needs?|differs?)\b",
+    re.IGNORECASE,
+)
+_BE = re.compile(r"\b(?:is|are|was|were)\s+(?:(?:also|both|all|now|then|thus|only)\s+)*\Z", re.IGNORECASE)
+_BY = re.compile(r"\s+by\b(?P<who>[^,;:.(]{0,120}?)(?=\s+(?:is|are)\s|[,;:.()]|\Z)(?P<are>\s+(?:is|are)\b)?", re.IGNORECASE)
+_SO = re.compile(r"\W+so\s+(?:is|are)\b", re.IGNORECASE)
+_BEGINS = re.compile(r";|\b(?:but|while|whereas)\b", re.IGNORECASE)
+_KEY = re.compile(r"\W*(?:commits?\s+|revisions?\s+)?cover(?:s|ed)?(?:\s+(?:commits?|revisions?))?\W*", re.IGNORECASE)
+_MADE = re.compile(r"\b(?:made|recorded|measured|run)\s+at\b", re.IGNORECASE)
+
 _RUN = re.compile(r"\b(?:re-?)?runs?\b|\b(?:records?|evidence|sessions?|measurements?|benchmarks?|executions?)\b", re.IGNORECASE)
 _RUNNING = re.compile(  # the verb
     r"\b(?:to|we|you|i|they|who|which|be|been|being|was|were|is|are|not|then|tests|checks|goldens|(?:tests|checks|goldens|ones)\s+that)\s+run\b",
     re.IGNORECASE,
 )
-_OTHERS = r"(?:tests?|checks?|goldens?|suites?|mutants?|scenarios?|pages?|packages?|sections?|chapters?|documents?|lists?|tables?|issues?)"
-_BY_OTHERS = re.compile(
-    rf"\b{_OTHERS}\s+(?:\d+\s+)?(?:\w+ly\s+|also\s+|both\s+|that\s+|which\s+)?cover|\bcovered\s+(?:by|in)\s+(?:\w+\s+){{0,2}}{_OTHERS}\b",
+_JOB = re.compile(r"\b(?:ci|jobs?|pipelines?|workflows?|builds?|verif\w+|validations?|checks?)\b", re.IGNORECASE)  # where commits are said
+_COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"\b(?:tests?|goldens?|suites?|mutants?|scenarios?|pages?|packages?|sections?|chapters?|documents?|lists?|tables?|issues?)"
+    r"(?:[\s,]+(?:\d+|also|both|that|which|\w+ly))*\s*\Z",
     re.IGNORECASE,
 )
 _UNSAID = re.compile(
-    r"\b(?:if|whether|unless|until)\b[^,;]*\bcover|\b(?:to|will|would|shall|should|must|(?-i:may)|might|can|could)\s+(?:\w+\s+){0,2}cover|\?\W*\Z",
+    r"\b(?:if|whether|unless|until)\b[^,;]*\Z|\A\W*(?:no(?!\.?\s*\d)|not|neither|nothing|none)\b"
+    r"|(?:\b(?:to|will|would|shall|should|must|(?-i:may)|might|can|could|cannot|not|never|nor)|n['\u2019]t)\s+(?:\w+\s+){0,2}\Z",
     re.IGNORECASE,
 )
-_NOT = re.compile(
-    r"\bnot\b(?!\s+(?:only|just|merely)\b)|\bno\b(?!\.?\s*\d)|\b(?:never|nor|neither|without|except(?:ing)?|excluding|cannot|unlike|instead)\b"
-    r"|\brather\s+than\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
-_NO = re.compile(r"\W*(?:no|none|not\s+(?:yet|run|covered|measured)(?:\s+\w+)?)\W*", re.IGNORECASE)
-_CUT = re.compile(
-    r"[,:;|()]|\b(?=(?:without|except(?:ing)?|excluding|unlike|instead|rather)\b)|\b(?:and|but|while|whereas)\b"
-    r"|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+|]|\d+[.)]))",
-    re.IGNORECASE,
-)
-_STRONG = re.compile(r";|,\s*(?:and|but|while|whereas)\b|\b(?:but|while|whereas)\b", re.IGNORECASE)
-_MORE = (  # names alone, and words that say of them what was said of others
-    r"\W*(?:(?:and|also|both|too|as|well|likewise|so|is|are|was|were|it|does|did|cover(?:s|ed)?|by|the|commits?|revisions?|[0-9a-f]{4,64})(?:\W+|\Z))*\Z"
-)
-_AGAIN = re.compile(_MORE, re.IGNORECASE)
-_APART = re.compile(rf";(?!{_MORE})", re.IGNORECASE)  # what is not said of the run
-_WEAK = re.compile(r",|\band\b", re.IGNORECASE)
-_SAME = re.compile(r"\W*(?:(?:and|it|also|then|too|still|thus|even|which|that|and|has|had)\W+)*", re.IGNORECASE)
 _ANOTHER = re.compile(
-    r"(?:\A\W*(?:(?:and|but|while|whereas)\s+)?|\bcovered\s+by\s+)(?:(?:the|an?)\s+)?(?:another|second|third|other|next|later|latter|last|one)\b",
-    re.IGNORECASE,
+    r"\W*(?:(?:and|but)\s+)?(?:(?:the|an?)\s+)?(?:another|second|third|other|next|later|latter|last|one)\W*", re.IGNORECASE
 )
 _SEVERAL = re.compile(
     r"(?<!\bboth\s)(?<!\ball\s)(?<!\ball\sthe\s)\b(?:runs|records|sessions|benchmarks|executions)\b"
-    r"|\b(?:each|every|per)\s+(?:\w+\s+)?(?:run|record|session|benchmark)\b|\beach\s+cover|\brespectively\b|\brun\s+of\s+its\s+own\b"
-    r"|\brun\s+#?(?P<number>\d+)\b.*\brun\s+#?(?!(?P=number)\b)\d"
-    r"|\b(?:first|one|former)\b.*\b(?:second|another|other|latter|third)\b(?!\s+(?:commit|revision))",
-    re.IGNORECASE | re.DOTALL,
+    r"|\b(?:each|every|per)\s+(?:\w+\s+)?(?:run|record|session|benchmark)\b|\beach\s+cover|\brespectively\b|\brun\s+of\s+its\s+own\b",
+    re.IGNORECASE,
 )
-_PRONOUN = r"(?:.*\bit\W+|\W*)(?:also\W+)?\Z"  # before a verb
-_IT = re.compile(rf"\W*(?:it|this|that|they|these)\b(?!\s+(?:page|work|document))|{_PRONOUN}", re.IGNORECASE | re.DOTALL)
-_COMMITS = re.compile(r"\b(?:commits?|revisions?)\b", re.IGNORECASE)
-# What is evidence where commits are said.
-_JOB = re.compile(r"\b(?:ci|jobs?|pipelines?|workflows?|builds?|verif\w+|validations?|checks?)\b", re.IGNORECASE)
+_SAME = re.compile(r".*\bit\b\W*(?:also\W+)?|(?:\W|\b(?:and|also|then|still|has|had|which|that|they|this)\b)*", re.IGNORECASE | re.DOTALL)
+_IT = re.compile(
+    r"\W*(?:it|they|(?:this|that)\s+(?:is|was|took|ran|run|covers?)|cover\w*)\b|.*\bit\s+(?:also\s+)?cover", re.IGNORECASE | re.DOTALL
+)
 _NUMBERED = re.compile(rf"(?:{_RUN.pattern}|{_JOB.pattern})\W{{1,4}}(?P<number>\w*\d\w*)", re.IGNORECASE)
-_TOLD = re.compile(r"\b(?!(?:also|both|only|now|then|by|has|have|is|was|been|it|this|that|they|these|the|same)\b)[\w-]+")
+_TOLD = re.compile(r"\b(?!(?:also|both|only|now|then|and|by|has|have|is|was|been|it|this|that|they|these|the|same)\b)[\w-]+")
 _INDEFINITE = re.compile(r"\b(?:an?|one|another|each|every|some|second|third|other|next|later|latter|last)\b")
 _ON_A_RUN = re.compile(rf"\W*(?:[\w-]+\s+){{0,3}}(?:{_RUN.pattern})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What a part of a sentence says of one run, or of several together.
+
+    Attributes:
+        names: what it covers, with places in the sentence; none where a list follows.
+        words: the part.
+        run: words that tell the run, "#" before a number; none where it is the one of which something was said before.
+    """
+
+    names: tuple[Named, ...]
+    words: str
+    run: str
+
+    @property
+    def alone(self) -> bool:
+        """Whether the same words again are another run, as "a run"."""
+        return _INDEFINITE.search(self.run) is not None
 
 
 def speaks_of_a_run(text: str) -> bool:
@@ -73,114 +102,103 @@ def speaks_of_several(text: str) -> bool:
     return _SEVERAL.search(text) is not None
 
 
-def says(text: str, before: str = "") -> bool:
-    """Whether a sentence says that a run covers something.
-
-    Args:
-        text: the sentence, or a part of one.
-        before: what stands before it, which tells what "it" is.
-    """
-    verb = COVERS.search(text)
-    if verb is None or (_BY_OTHERS.search(text) and not _is_job(text, text)) or _UNSAID.search(text):
-        return False
-    if denies(text, COVERS):
-        return False
-    subject = text[: verb.start()]
-    passive = verb[0].lower() == "covered" and _is_evidence(text[verb.end() :], text)
-    return passive or _is_evidence(subject, text) or (_IT.match(subject) is not None and _ON_A_RUN.match(before) is not None)
+def is_on_a_run(text: str) -> bool:
+    """Whether a sentence or heading begins with a run, so that what follows may say "it"."""
+    return _ON_A_RUN.match(_RUNNING.sub("", text)) is not None
 
 
-def _is_evidence(part: str, text: str) -> bool:
-    return speaks_of_a_run(part) or _is_job(part, text)
+def refers(text: str) -> bool:
+    """Whether a sentence speaks of what was told before it."""
+    return _IT.match(text) is not None
 
 
-def _is_job(part: str, text: str) -> bool:
-    return _JOB.search(part) is not None and _COMMITS.search(text) is not None
+def is_key(text: str) -> bool:
+    """Whether words are no more than a key such as "commits covered"."""
+    return _KEY.fullmatch(text) is not None
 
 
-@dataclass(frozen=True)
-class Clause:
-    """A part of a sentence that says of one run, or of several together, what it covers.
-
-    Attributes:
-        begin, end: where it stands in the sentence.
-        run: words that tell the run, "#" before a number; none where it is the one of which something was said before.
-        alone: whether the same words again are another run, as "a run".
-    """
-
-    begin: int
-    end: int
-    run: str
-    alone: bool
+def enumerated(text: str, begin: int = 0) -> list[Named]:
+    """The names in the enumeration that begins at a place of a text."""
+    return _names(text, begin, _end(text, begin))
 
 
-def clauses(sentence: str, before: str = "", said: bool = False) -> Iterator[Clause]:
+def is_enumeration(text: str) -> bool:
+    """Whether a text names commits and says nothing else."""
+    return bool(enumerated(text)) and not text[_end(text, 0) :].strip(" .:)\r\n")
+
+
+def made_at(text: str) -> list[Named]:
+    """The commits at which words say that something was made."""
+    return [name for made in _MADE.finditer(text) for name in enumerated(text, made.end())[:1]]
+
+
+def clauses(sentence: str, before: str = "", said: bool = False, heading: str = "") -> Iterator[Clause]:
     """The parts of a sentence that say what a run covers.
 
     Args:
         sentence: it.
         before: what stands before it and tells what "it" is.
         said: whether that says what a run covers, so that names alone are more of it.
+        heading: of the section; it tells whose "covers: A" is.
     """
-    last = before
-    for begin, end in _parts(sentence):
-        part = sentence[begin:end]
-        another = said and _ANOTHER.search(part) is not None and not _BY_OTHERS.search(part) and not _UNSAID.search(part)
-        again = said and _AGAIN.match(part) is not None
-        said = says(part, last) or another or again
-        last = part
-        if said:
-            verb = COVERS.search(part)
-            other = _APART.search(part, verb.end() if verb else 0)
-            run = "" if again else _run(part)
-            yield Clause(begin, begin + other.start() if other else end, run, _INDEFINITE.search(run) is not None)
+    if sentence.rstrip(" *_`").endswith("?"):
+        return
+    if said and is_enumeration(sentence):
+        yield Clause(tuple(enumerated(sentence)), sentence, "")
+    begin = 0
+    for verb in COVERS.finditer(sentence):
+        part = sentence[begin : verb.start()]
+        names, who, end = _passive(sentence, begin, verb) or _active(sentence, begin, verb)
+        evidence = speaks_of_a_run(who) or (_JOB.search(who) and _COMMITS.search(sentence)) or (said and _ANOTHER.fullmatch(who))
+        key = is_key(sentence[: verb.end()]) and (is_on_a_run(before) or is_on_a_run(heading) or speaks_of_a_run(sentence[verb.end() :]))
+        same = key or (_SAME.fullmatch(who) and (said or is_on_a_run(before)))
+        if (evidence or same) and not _OTHERS.search(who) and not _UNSAID.search(part) and not _UNSAID.search(f"{who} "):
+            said = True
+            words = sentence[begin : max([end, *(place for place, _ in names)])]
+            yield Clause(tuple(names), words, "" if key else _run(who))
+        begin = end
 
 
-def refers(text: str) -> bool:
-    """Whether a sentence begins with what was told before it."""
-    return _IT.match(text) is not None
+def _passive(sentence: str, begin: int, verb: re.Match[str]) -> tuple[list[Named], str, int] | None:
+    """Names, run and end of "A is covered by it", "covered by it are A", "so is A"."""
+    be, by = _BE.search(sentence, begin, verb.start()), _BY.match(sentence, verb.end())
+    if verb[0].lower() != "covered" or not (be or by):
+        return None
+    names: list[Named] = []
+    if be:
+        found = [part for part in _ENUMERATION.finditer(sentence, begin, be.start()) if part.end() == be.start() and part[0]]
+        names = _names(sentence, found[0].start(), found[0].end()) if found else []
+    end = by.end() if by else verb.end()
+    more = by if by and by["are"] else _SO.match(sentence, end)
+    if more:
+        names += enumerated(sentence, more.end())
+        end = max(end, _end(sentence, more.end()))
+    return names, by["who"] if by else "", end
 
 
-def _run(part: str) -> str:
-    """The words of a part that tell its run: a number, or else all that covers, or that something is covered by."""
-    verb = COVERS.search(part)
-    numbered = _NUMBERED.search(part)
+def _active(sentence: str, begin: int, verb: re.Match[str]) -> tuple[list[Named], str, int]:
+    """Names, run and end of "it covers A"; what it was made at, too."""
+    start = max((cut.end() for cut in _BEGINS.finditer(sentence, begin, verb.start())), default=begin)
+    who = sentence[start : verb.start()]
+    after = verb.end() + (sentence[verb.end() : verb.end() + 1] == ":")
+    names = enumerated(sentence, after)
+    made = [(begin + place, name) for place, name in made_at(sentence[begin : verb.start()])] if names else []
+    return made + names, who, _end(sentence, after) if names else after
+
+
+def _end(text: str, begin: int) -> int:
+    found = _ENUMERATION.match(text, begin)
+    end = found.end() if found else begin
+    clause = _CLAUSE.search(text, begin, end + 16)  # a word more
+    return min(end, clause.start()) if clause and _NAME.search(text, begin, clause.start()) else end
+
+
+def _names(text: str, begin: int, end: int) -> list[Named]:
+    return [(begin + name.start(), name[0]) for name in _NAME.finditer(_BESIDE.sub(blank, text[begin:end]))]
+
+
+def _run(who: str) -> str:
+    numbered = _NUMBERED.search(who)
     if numbered:
         return "#" + " ".join(re.findall(r"\w+", numbered[0].lower()))
-    passive = verb is not None and re.match(r"\s+by\b", part[verb.end() :]) is not None
-    told = part if verb is None else re.split(r"[,;:.(]", part[verb.end() :])[0] if passive else part[: verb.start()]
-    return "" if re.match(_PRONOUN, told, re.IGNORECASE | re.DOTALL) else " ".join(_TOLD.findall(told.lower()))
-
-
-def affirmed(text: str) -> Iterator[tuple[int, int]]:
-    """Begin and end of each piece of a text that denies nothing: in "A, not B" the first, in "A (not yet)" none."""
-    if any(_NO.fullmatch(piece) for _, _, piece in _pieces(text)):
-        return iter(())
-    return ((begin, end) for begin, end, piece in _pieces(text) if not _NOT.search(piece))
-
-
-def denies(text: str, pattern: re.Pattern[str] = re.compile("")) -> bool:
-    """Whether a piece of a text that holds a pattern is denied."""
-    return any(_NOT.search(piece) and pattern.search(piece) for _, _, piece in _pieces(text))
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    begin = 0
-    for stop, after in [*(cut.span() for cut in _CUT.finditer(text)), (len(text), len(text))]:
-        yield begin, stop, text[begin:stop]
-        begin = after
-
-
-def _parts(sentence: str) -> Iterator[tuple[int, int]]:
-    """A sentence cut before the subject of every verb that covers but the first."""
-    begin = 0
-    verbs = list(COVERS.finditer(sentence))
-    for verb, other in pairwise(verbs):
-        between = sentence[verb.end() : other.start()]
-        passive = verb[0].lower() == "covered" and re.match(r"\s+by\b", between) is not None
-        weak = list(_WEAK.finditer(between))
-        cut = _STRONG.search(between) or (weak[0 if passive else -1] if weak else None)
-        if cut and not _SAME.fullmatch(between[cut.end() :]):
-            yield begin, verb.end() + cut.start()
-            begin = verb.end() + cut.start()
-    yield begin, len(sentence)
+    return "" if _SAME.fullmatch(who) else " ".join(_TOLD.findall(who.lower()))

@@ -239,6 +239,85 @@ def test_what_is_said_of_several_runs_or_beside_them_is_free(text: str, commits:
     assert lines(folder, _filled(text, first[:9], other[:9])) == []
 
 
+PLAIN = [
+    ("The run covers the commits A, B and C.", 1), ("The run covers commits A/B.", 1), ("The H200 run covers both commits, A and\nB.", 2),
+    ("The run covers these commits: A and\nB.", 2), ("The run covers **A** and **B**.", 1), ("The run covers [A](x) and [B](y).", 1),
+    ("Both A and B are covered by the run.", 1), ("Commits A and B are both covered by the H200 run of 28 November.", 1),
+    ("- Run 3\n  - covers A\n  - covers B\n", 3), ("The run covers commit A and commit B.", 1), ("The run covers A & B.", 1),
+    ("The run, made at A, also covers\nB.", 2), ("The run was made at A and covers\nB, too.", 2),
+    ("The run covers A and the sources of\nB.", 2), ("The run covers A as well as B.", 1),
+    ("The run covers A, which is the same as B.\nIt covers B.", 2), ("The benchmark covers A, B.", 1), ("**Covers:** A, B (H200 run)", 1),
+    ("### H200 run\n\n- **Commits covered:** `A`, `B`\n", 3), ("### H200 run\n\n* Covered commits: `A` and `B`\n", 3),
+    ("### H200 run\n\n| | |\n|-|-|\n| Covers | `A`, `B` |\n", 5), ("### Run of 2026-11-28\n\n- commits covered: A, B\n", 3),
+    ("### H200 run\n\nCommits covered: A, B.\n", 3), ("| Run | H200, 2026-11-28 |\n|-|-|\n| Commits covered | A, B |\n", 3),
+    ("| key | value |\n|-|-|\n| Run | H200 |\n| Commits covered | A, B |\n", 4),
+    ("## H200 run\n\n| what | value |\n|-|-|\n| Hardware | H200 |\n| commits covered | A and B |\n", 6), ("Covers: A, B (H200 run)", 1),
+    ("- covers: A, B (H200 run)\n", 1), ("### H200 run\n\n- covers: A, B\n", 3),
+    ("| run | made at | covers |\n|-|-|-|\n| 1 | A | B |\n", 3), ("| run at | covers |\n|-|-|\n| A | B |\n", 3),
+    ("The run was made at A. It covers B as well.", 1), ("The run was made at A. It took 3 s.\nThe run covers B too.", 2),
+    ("The H200 run was recorded at commit `A`, and it covers\nB.", 2), ("The run at A covers\nB too.", 2),
+    ("The run covers A (on a GPU), [B](https://x.org/commit/0123abcd).", 1),
+    ("The run covers commits A as well as\nthe commit B, with goldens of C.", 2),
+    ("| commit | covered by |\n|-|-|\n| A | the H200 run |\n| B | the H200 run |\n", 4), ("- Run: H200\n- Commits covered: A, B\n", 2),
+    ("The evidence covers A; it also covers\nB.", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line"), PLAIN)
+def test_a_plain_enumeration_beside_the_verb_is_what_is_covered(text: str, line: int, commits: tuple[Path, str, str, str]) -> None:
+    """So is that of a key, and the commit that the run was made at; of the same sources it is fine."""
+    folder, first, other, same = commits
+    assert lines(folder, _filled(text, first[:9], other[:9])) == [line]
+    assert lines(folder, _filled(text, first[:9], same[:9])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The run took 3 s. Goldens, which cover A and B, were recorded.", "## Run 3\n\nTests that cover A and B.\n",
+        "The run took 3 s. This patch covers A and B.", "The run took 3 s. These notes cover A and B.",
+        "## H200 run\n\nGoldens took long. They cover A and B.\n", "## H200 run\n\nThis commit adds clamp. It covers A and B.\n",
+        "## H200 run\n\n| file | coverage | commit |\n|-|-|-|\n| a | 90 | A |\n| b | 80 | B |\n",
+        "## Runs\n\n| commit | lines covered |\n|-|-|\n| A | 90 |\n| B | 80 |\n",
+        "The run covers goldens, tests and mutants; it was made at A, the one before at B.",
+        "The record covers A. Its parent B was covered by another.", "The H200 run covers `A` only; `B` was measured on a CPU.",
+        "Run 1 covers A; run 2 covers B.", "The run at A covers tests; the run at B covers goldens.",
+        "The run at A covers tests, the run at B goldens.", "The run made at A covers what B changed.",
+        "The runs at A and B cover all tests.", "The runs at A and B cover A and B.",
+        "The run covers A, and B will be covered by the next one.", "A run at A covers it; B needs another.",
+        "| run | commit | covers |\n|-|-|-|\n| cpu | A | tests |\n| cpu | B | tests |\n",
+        "| date | covered by run of |\n|-|-|\n| A | 2026-11-28 |\n| B | 2026-11-28 |\n", "The run covers A, B not yet.",
+        "The run covers A, but not yet B.", "The run covers neither A nor B.", "The run covers A rather than B.",
+        "The run covers A (B: not yet).", "The run covers A; for B see run 4.", "The run covers A. B: run 4.",
+        "The run covers A and, from B on, nothing.",
+        "| date | commit | run covers |\n|-|-|-|\n| 2026-11-28 | A | tests, goldens |\n| 2026-11-30 | B | tests, goldens, mutants |\n",
+        "| commit | run covers |\n|-|-|\n| A | CUDA tests |\n| B | CUDA tests |\n",
+        "| commit | hardware | covered by the run |\n|-|-|-|\n| A | H200 | tests and goldens |\n| B | CPU | goldens |\n",
+        "| run at | covers |\n|-|-|\n| A | tests, goldens |\n| B | tests, goldens |\n",
+        "| record | commit | covers |\n|-|-|-|\n| 1 | A | cpu |\n| 2 | B | cpu |\n",
+        "## Runs\n\n| run at | hardware | covered |\n|-|-|-|\n| A | CPU | all |\n| B | H200 | all |\n",
+        "| benchmark | commit | covers batches |\n|-|-|-|\n| 1 | A | 4, 32 |\n| 2 | B | 4, 32 |\n",
+        "The mutation run covers what changed from A to B.",
+        "Tests were run at A and the benchmark at B; the benchmark covers batches of 4 and 32.", "The CPU run covers B and the H200 run A.",
+        "The run covers B, with goldens recorded at A.", "Run 3 covers B (parent A).",
+        "The run covers B (the previous one, at A, is stale since clamp).", "The benchmark run covers B against A in ten pairs.",
+        "The evidence covers three machines: an H200 (A), an A100 (B) and a CPU (A).",
+        "The run covers commit B with data set revision 9f8e7d6.", "The evidence covers three machines:\n\n- an H200 (A)\n- a CPU (B)\n",
+        "### Settings\n\n- commits covered: A, B\n", "Commits covered: A, B.", "| what | value |\n|-|-|\n| Commits covered | A, B |\n",
+        "| key | value |\n|-|-|\n| Run | H200 |\n| Commits covered | A, not B |\n", "The run was made at A. Run 4 covers B.",
+        "The goldens were made at A. The run covers B.", "The run was made at A. The tests cover B.",
+        "The run was made at A. It covers tests.", "The run covers A, B is covered by run 2.",
+        "The run was made at A. It does not cover B.",
+        "Run 3 was made at A. The GPU run covers B.", "Tests were run at A. The run covers B.",
+        "| commit | covered by |\n|-|-|\n| A | the H200 run |\n| B | the CPU run |\n", "The run covers A at batch sizes below those of B.",
+        "The run covers A, whose parent is B.", "The run covers:\n\n- `A`, the parent of B\n",
+    ],
+)  # fmt: skip
+def test_what_stands_beyond_the_enumeration_is_free(text: str, commits: tuple[Path, str, str, str]) -> None:
+    folder, first, other, _ = commits
+    assert lines(folder, _filled(text, first[:9], other[:9])) == []
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -262,7 +341,7 @@ def test_words_numbers_and_branches_are_no_commits(commits: tuple[Path, str, str
     git(folder, "tag", "-f", "1000", other)
     assert lines(folder, f"The run covers {first}, 1000 steps of a facade, beef, bf16, a defaced 2026 and 12345678 more.") == []
     assert lines(folder, f"The run covers {first} and {first[:5]}0.") == []
-    assert lines(folder, f"The run covers commits {first}, and since\n0123abcd.") == [2]
+    assert lines(folder, f"The run covers commits {first}, and\n0123abcd.") == [2]
 
 
 def test_a_commit_that_a_shallow_clone_lacks_is_not_judged(commits: tuple[Path, str, str, str], tmp_path: Path) -> None:
@@ -270,6 +349,15 @@ def test_a_commit_that_a_shallow_clone_lacks_is_not_judged(commits: tuple[Path, 
     git(tmp_path, "clone", "-q", "--depth", "1", folder.as_uri(), "clone")
     (issue,) = judged("p.md", f"The run covers commit {first}.", tmp_path / "clone", lambda path: True, frozenset)
     assert (issue.weight.value, "git fetch --unshallow" in issue.message) == ("not-judged", True)
+
+
+def test_a_commit_is_not_judged_where_no_repository_can_tell(commits: tuple[Path, str, str, str], tmp_path: Path) -> None:
+    folder, first, *_ = commits
+    page = f"The run covers commit {first}."
+    (issue,) = judged("p.md", page, tmp_path, lambda path: True, frozenset)
+    assert (issue.weight.value, "no git repository" in issue.message) == ("not-judged", True)
+    (issue,) = judged("p.md", page.replace(first, "0123abcd"), folder, lambda path: True, frozenset)
+    assert issue.weight.value == "claim"
 
 
 def _filled(text: str, first: str, second: str) -> str:
