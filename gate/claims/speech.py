@@ -15,14 +15,14 @@ _HEX = r"(?<![\w-])[0-9a-f]{4,64}(?![\w-])"
 _NAME = re.compile(_HEX, re.IGNORECASE)
 _NOUN = (
     r"\b(?:(?:the|these|this|an?|two|both|following)\s+)*(?:commits?|revisions?|sources|digests?)\b(?:\s+(?:of|at|are|is)\b)?:?"
-    r"|\bthe\s+following:"
+    r"|\b(?:all\s+of\s+)?(?:the\s+following|these):"
 )
 _DENIED = r"\(\W*(?:not|no|never|except|without)\b"
 _ASIDE = r"\b(?:made|measured)\b[^,;.()]{0,120},(?=\s*and\b)"  # between commas, of the one before
 _BESIDE = re.compile(rf"{_ASIDE}|\([^()]*\)", re.IGNORECASE)  # what names nothing that is covered
 _ENUMERATION = re.compile(  # ends at the first other word
     rf"(?:[\s`*_,;&/+\[]|\](?:\([^)\s]*\))?|<br\s*/?>|{_NOUN}"
-    r"|\b(?:and|or|both|also|too|as\s+well(?:\s+as)?|not\s+only|but\s+also|likewise|so\s+(?:is|are|was|were))\b"
+    r"|\b(?:and|or|plus|thus|both|also|too|as\s+well(?:\s+as)?|not\s+only|but\s+also|likewise|so\s+(?:is|are|was|were))\b"
     rf"|{_ASIDE}|{_HEX}(?![`*_\]]*\s*{_DENIED})|\((?!{_DENIED[2:]})(?:(?!(?<![\w-])[0-9a-f]{{7,64}}(?![\w-]))[^()])*\))*",
     re.IGNORECASE,
 )
@@ -31,11 +31,11 @@ _CLAUSE = re.compile(  # a name that begins the next one: its subject
     re.IGNORECASE,
 )
 _BE = re.compile(r"\b(?:is|are|was|were)\s+(?:(?:also|both|all|now|then|thus|only)\s+)*\Z", re.IGNORECASE)
-_BY = re.compile(r"\s+by\b(?P<who>[^,;:.(]{0,120}?)(?=\s+(?:is|are)\s|[,;:.()]|\Z)(?P<are>\s+(?:is|are)\b)?", re.IGNORECASE)
+_BY = re.compile(r"\s+by\b(?P<who>[^,;:.(]{0,120}?)(?=\s+(?:is|are)\s|[,;:.()]|\Z)(?P<are>\s+(?:is|are)\b|:)?", re.IGNORECASE)
 _SO = re.compile(r"\W+so\s+(?:is|are)\b", re.IGNORECASE)
 _BEGINS = re.compile(r";|\b(?:but|while|whereas)\b", re.IGNORECASE)
 _KEY = re.compile(r"\W*(?:commits?\s+|revisions?\s+)?cover(?:s|ed)?(?:\s+(?:commits?|revisions?))?\W*", re.IGNORECASE)
-_MADE = re.compile(r"\b(?:made|recorded|measured|run)\s+at\b", re.IGNORECASE)
+_MADE = re.compile(r"\b(?:made|recorded|measured|done|run)\s+(?:on\s+(?:[\w-]+\s+){1,3})?at\b", re.IGNORECASE)
 
 _RUN = re.compile(r"\b(?:re-?)?runs?\b|\b(?:records?|evidence|sessions?|measurements?|benchmarks?|executions?)\b", re.IGNORECASE)
 _RUNNING = re.compile(  # the verb
@@ -169,7 +169,7 @@ def _passive(sentence: str, begin: int, verb: re.Match[str]) -> tuple[list[Named
         found = [part for part in _ENUMERATION.finditer(sentence, begin, be.start()) if part.end() == be.start() and part[0]]
         names = _names(sentence, found[0].start(), found[0].end()) if found else []
     end = by.end() if by else verb.end()
-    more = by if by and by["are"] else _SO.match(sentence, end)
+    more = by if by and by["are"] and not be else _SO.match(sentence, end)
     if more:
         names += enumerated(sentence, more.end())
         end = max(end, _end(sentence, more.end()))

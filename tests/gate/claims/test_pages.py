@@ -240,6 +240,8 @@ def test_what_is_said_of_several_runs_or_beside_them_is_free(text: str, commits:
 
 
 PLAIN = [
+    ("Covered by this run: A, B.", 1), ("Commits covered by the run: A and\nB.", 2), ("The run covers all of these: A plus\nB.", 2),
+    ("The run was done on an H200 at A. It also covers\nB.", 2), ("The commits covered by the H200 run are A and\nB.", 2),
     ("The run covers the commits A, B and C.", 1), ("The run covers commits A/B.", 1), ("The H200 run covers both commits, A and\nB.", 2),
     ("The run covers these commits: A and\nB.", 2), ("The run covers **A** and **B**.", 1), ("The run covers [A](x) and [B](y).", 1),
     ("Both A and B are covered by the run.", 1), ("Commits A and B are both covered by the H200 run of 28 November.", 1),
@@ -274,6 +276,7 @@ def test_a_plain_enumeration_beside_the_verb_is_what_is_covered(text: str, line:
 @pytest.mark.parametrize(
     "text",
     [
+        "A is covered by the run: B came later.", "A is covered by the run: B.", "Covered by tests: A, B.", "Covered by no run: A, B.",
         "The run took 3 s. Goldens, which cover A and B, were recorded.", "## Run 3\n\nTests that cover A and B.\n",
         "The run took 3 s. This patch covers A and B.", "The run took 3 s. These notes cover A and B.",
         "## H200 run\n\nGoldens took long. They cover A and B.\n", "## H200 run\n\nThis commit adds clamp. It covers A and B.\n",
