@@ -18,6 +18,16 @@ from pathlib import Path
 from typing import Any
 
 _TEST = "GATE_MUTATE_TEST"
+_MEASURE = """[run]
+core = ctrace
+parallel = true
+data_file = {scratch}/sub.coverage
+source = {tree}
+context = ${{{test}-}}
+concurrency = multiprocessing, thread
+sigterm = true
+patch = _exit, execv, fork
+"""
 _AUTOLOAD = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 # Plugins that a project may name options of in its addopts, and what keeps each from doing anything here.
 _QUIET = {"xdist": ("-n", "0"), "pytest_cov": ("--no-cov",), "hypothesispytest": ("--hypothesis-seed=0",)}
@@ -196,16 +206,29 @@ def _coverage(job: dict[str, Any]) -> Any:
     """Coverage with a context for each test, here and in the processes that tests start; None where it is not asked for."""
     if not job["coverage"]:
         return None
-    scratch = job["scratch"]
-    rc = Path(scratch, "coveragerc")
-    text = f"[run]\nparallel = true\ndata_file = {scratch}/sub.coverage\nsource = {job['tree']}\ncore = ctrace\ncontext = ${{{_TEST}-}}\n"
-    rc.write_text(text, encoding="utf-8")
-    os.environ["COVERAGE_PROCESS_START"] = str(rc)
+    rc = Path(job["scratch"], "coveragerc")
+    rc.write_text(_MEASURE.format(scratch=job["scratch"], tree=job["tree"], test=_TEST), encoding="utf-8")
+    os.environ.pop(_TEST, None)
     os.environ["COVERAGE_CORE"] = "ctrace"
-    coverage = importlib.import_module("coverage").Coverage(data_file=None, source=[job["tree"]], config_file=False, messages=False)
+    coverage = importlib.import_module("coverage").Coverage(config_file=str(rc), messages=False)
     coverage.start()
+    os.environ["COVERAGE_PROCESS_START"] = str(rc)
     coverage.switch_context("")
+    os.register_at_fork(after_in_child=_forked)
     return coverage
+
+
+def _forked() -> None:
+    """In a child that a test forks coverage has begun anew, without the context."""
+    current = importlib.import_module("coverage").Coverage.current()
+    if current is not None and _TEST in os.environ:
+        current.switch_context(os.environ[_TEST])
+
+
+def _whose(context: str) -> str:
+    """The test of a context; a process that one forks which a test has forked is given it twice."""
+    half = context[: len(context) // 2]
+    return half if half and context == f"{half}|{half}" else context
 
 
 def _map(job: dict[str, Any], measured: Any) -> dict[str, Any]:
@@ -230,7 +253,7 @@ def _map(job: dict[str, Any], measured: Any) -> dict[str, Any]:
             for line, contexts in data.contexts_by_lineno(file).items():
                 there = lines.setdefault(str(line), [])
                 for context in contexts:
-                    place = tests.setdefault(context, len(tests) - 1)
+                    place = tests.setdefault(_whose(context), len(tests) - 1)
                     if place not in there:
                         there.append(place)
     json.dumps(files)
